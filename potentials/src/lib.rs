@@ -1,0 +1,3 @@
+//! What an energy is.
+
+pub mod param;

@@ -1,0 +1,1 @@
+//! Structure and trajectory files: pure codecs between bytes and frames.

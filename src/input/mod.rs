@@ -1,0 +1,1 @@
+//! From TOML to a validated plan of a run.

@@ -1,0 +1,1 @@
+//! Which atoms are near which.

@@ -1,0 +1,1 @@
+//! Pictures made from the files a run wrote.

@@ -1,0 +1,4 @@
+//! Atoms, their cell, their positions and what joins them.
+
+pub mod cell;
+pub mod positions;

@@ -1,0 +1,1 @@
+//! Units, dimensions and physical constants.
