@@ -1,0 +1,6 @@
+//! Special functions of plain numbers.
+
+/// 1 − erf(x)
+pub fn erfc(x: f64) -> f64 {
+    x
+}
