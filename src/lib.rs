@@ -1,5 +1,6 @@
 //! Molecular dynamics in which every energy is written once and every derivative is automatic.
 
+pub mod autodiff;
 pub mod cli;
 pub mod formats;
 pub mod input;
