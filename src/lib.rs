@@ -2,8 +2,10 @@
 
 pub mod autodiff;
 pub mod cli;
+pub mod forces;
 pub mod formats;
 pub mod input;
+pub mod integrate;
 pub mod neighbors;
 pub mod plot;
 pub mod random;

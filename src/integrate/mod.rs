@@ -1,0 +1,1 @@
+//! Integrators, thermostats, initial velocities and minimisers.
