@@ -1,0 +1,271 @@
+//! Pair energies over a neighbour list.
+
+use super::chunks::each_atom;
+use super::term::{Closest, Law, ListNeed, Prepared, Sink, Sums};
+use super::view::{Frame, Neighborhood, View};
+use crate::autodiff::Dual;
+use crate::autodiff::lanes::Lanes;
+use potentials::{Coefficient, Distance, Energy, Factor, Mask, PairEnergy, Record, Scalar, Vec3};
+use std::marker::PhantomData;
+
+/// A pair energy between all atoms of certain types that are near each other.
+pub struct PairLaw<E: PairEnergy> {
+    types: TypePairs,
+    list: usize,
+    range: f64,
+    special: Special,
+    partial: Vec<Sums>,
+    energy: PhantomData<E>,
+}
+
+/// For each pair of types, the row of its parameters and the square of its cut-off (0 for no interaction).
+#[derive(Clone, Debug, Default)]
+pub struct TypePairs {
+    /// How many types.
+    pub types: usize,
+    /// Rows of the parameter table, types × types, symmetric.
+    pub rows: Vec<u32>,
+    /// Squares of the cut-offs in nm², types × types.
+    pub cutoff2: Vec<f64>,
+}
+
+impl TypePairs {
+    /// No interaction between any types.
+    pub fn none(types: usize) -> Self {
+        Self { types, rows: vec![0; types * types], cutoff2: vec![0.0; types * types] }
+    }
+    /// Sets the row and cut-off of two types.
+    pub fn set(&mut self, a: usize, b: usize, row: usize, cutoff: f64) {
+        for k in [a * self.types + b, b * self.types + a] {
+            (self.rows[k], self.cutoff2[k]) = (row as u32, cutoff * cutoff);
+        }
+    }
+    /// The largest cut-off.
+    pub fn range(&self) -> f64 {
+        self.cutoff2.iter().fold(0.0, |m: f64, &c| m.max(c)).sqrt()
+    }
+}
+
+/// Pairs that are not in the list, or not in full: those joined by few bonds.
+#[derive(Clone, Debug, Default)]
+pub struct Special {
+    /// Which pairs the list leaves out: those 1-2, 1-3, 1-4 bonds apart whose factor is not 1.
+    pub leave_out: [bool; 3],
+    /// Pairs that keep a part f of their interaction (nearest image): i, j, f. A pair with f = 0 stands here only
+    /// if the energy leaves a remainder.
+    pub pairs: Vec<(u32, u32, f64)>,
+    /// Whether excluded pairs keep the energy's remainder, and atoms their energy with themselves.
+    pub remainder: bool,
+}
+
+impl<E: PairEnergy> PairLaw<E> {
+    /// A pair energy for these types and special pairs.
+    pub fn new(types: TypePairs, special: Special) -> Self {
+        let range = types.range();
+        Self { types, list: 0, range, special, partial: Vec::new(), energy: PhantomData }
+    }
+}
+
+/// The product k qᵢ qⱼ, or 1.
+#[inline(always)]
+fn factor<P: Scalar>(kind: Factor, coulomb: f64, qi: P, qj: P) -> Option<P> {
+    match kind {
+        Factor::One => None,
+        Factor::Charge => Some(qi * qj * coulomb),
+    }
+}
+
+#[inline(always)]
+fn scaled<S: Scalar, P: Coefficient<S>>(e: S, factor: Option<P>) -> S {
+    match factor {
+        None => e,
+        Some(f) => f * e,
+    }
+}
+
+impl<E: PairEnergy> Law for PairLaw<E> {
+    type Energy = E;
+
+    fn list_need(&self) -> Option<ListNeed> {
+        Some(ListNeed { range: self.range, leave_out: self.special.leave_out, mirrors: false })
+    }
+    fn set_list(&mut self, list: usize) {
+        self.list = list;
+    }
+
+    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], q: &[P]) -> S {
+        let (frame, near) = (view.frame, &view.frame.lists[self.list]);
+        let t = &frame.atoms.types;
+        let pair = |d: Vec3<S>, i: usize, j: usize, part: f64| -> Option<S> {
+            let types = t[i] as usize * self.types.types + t[j] as usize;
+            let (r2, limit) = (d.norm_squared(), self.types.cutoff2[types]);
+            if r2.lt(S::constant(limit)).decided() != Some(true) {
+                return None;
+            }
+            let (r, p) = (Distance::from_squared(r2), &p[self.types.rows[types] as usize]);
+            let mut e = if part == 0.0 { S::constant(0.0) } else { E::energy(r, p) * part };
+            if self.special.remainder && part != 1.0 {
+                e = e + E::excluded(r, p) * (1.0 - part);
+            }
+            Some(scaled(e, factor(E::FACTOR, frame.coulomb, q[i], q[j])))
+        };
+        let mut total = S::constant(0.0);
+        for i in 0..frame.atoms.len() {
+            for &n in near.list.row(i).iter().filter(|&&n| near.counts(i, n)) {
+                let j = n.j as usize;
+                if let Some(e) = pair(view.to_neighbor(i, n, near), i, j, 1.0) {
+                    total = total + e;
+                }
+            }
+            if self.special.remainder {
+                let types = t[i] as usize * (self.types.types + 1);
+                if self.types.cutoff2[types] > 0.0 {
+                    let own: P = E::own(&p[self.types.rows[types] as usize]);
+                    let own = factor(E::FACTOR, frame.coulomb, q[i], q[i]).map_or(own, |f| f * own);
+                    total = total + own.lift();
+                }
+            }
+        }
+        for &(i, j, part) in &self.special.pairs {
+            let (i, j) = (i as usize, j as usize);
+            if let Some(e) = pair(view.nearest(i, j), i, j, part) {
+                total = total + e;
+            }
+        }
+        total
+    }
+
+    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &[Prepared<Self, f64>], sink: &mut Sink) {
+        let near = &frame.lists[self.list];
+        let types = &self.types;
+        each_atom(sink, &mut self.partial, || (), |(), i, force, sums| {
+            row::<V, E>(frame, near, types, p, i, force, sums);
+        });
+        let mut one = |d: [f64; 3], i: usize, j: usize, part: f64| {
+            let t = frame.atoms.types[i] as usize * types.types + frame.atoms.types[j] as usize;
+            let r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+            if r2 >= types.cutoff2[t] {
+                return;
+            }
+            let (r, p) = (Distance::from_squared(Dual::new(r2, -2.0)), &p[types.rows[t] as usize]);
+            let mut e = Dual::constant(0.0);
+            if part != 0.0 {
+                e = E::energy::<Dual<f64>, f64>(r, p) * part;
+            }
+            if self.special.remainder {
+                e = e + E::excluded::<Dual<f64>, f64>(r, p) * (1.0 - part);
+            }
+            let e = scaled(e, factor(E::FACTOR, frame.coulomb, frame.charges[i], frame.charges[j]));
+            let f = d.map(|d| e.tangent * d);
+            for k in 0..3 {
+                sink.forces[i][k] -= f[k];
+                sink.forces[j][k] += f[k];
+            }
+            sink.sums.add_energy(e.value);
+            sink.sums.add_virial(d, f);
+        };
+        for &(i, j, part) in &self.special.pairs {
+            let (i, j) = (i as usize, j as usize);
+            one(frame.nearest(i, j), i, j, part);
+        }
+        if self.special.remainder {
+            for (i, &t) in frame.atoms.types.iter().enumerate() {
+                let t = t as usize * (types.types + 1);
+                if types.cutoff2[t] > 0.0 {
+                    let own = E::own::<f64>(&p[types.rows[t] as usize]);
+                    let f = factor(E::FACTOR, frame.coulomb, frame.charges[i], frame.charges[i]);
+                    sink.sums.add_energy(f.map_or(own, |f| f * own));
+                }
+            }
+        }
+    }
+
+    fn closest(&self, frame: &Frame) -> Option<Closest> {
+        closest(frame, &frame.lists[self.list], self.range)
+    }
+}
+
+/// The two nearest atoms of a list within `range`.
+pub(super) fn closest(frame: &Frame, near: &Neighborhood, range: f64) -> Option<Closest> {
+    let mut best: Option<Closest> = None;
+    for i in 0..frame.atoms.len() {
+        for &n in near.list.row(i) {
+            let [x, y, z] = near.vector(frame.cell, i, n);
+            let distance = (x * x + y * y + z * z).sqrt();
+            if distance < best.map_or(range, |b| b.distance) {
+                best = Some(Closest { atoms: [i, n.j as usize], distance });
+            }
+        }
+    }
+    best
+}
+
+/// The vectors to a block of neighbours, one a lane; lanes beyond the end repeat the first.
+#[inline(always)]
+pub(super) fn vectors<V: Lanes>(
+    cell: &crate::system::Cell,
+    near: &Neighborhood,
+    i: usize,
+    block: &[crate::neighbors::Neighbor],
+) -> [V; 3] {
+    let mut d = [[0.0; 3]; 16];
+    for k in 0..V::WIDTH {
+        d[k] = near.vector(cell, i, block[if k < block.len() { k } else { 0 }]);
+    }
+    [V::gather(|k| d[k][0]), V::gather(|k| d[k][1]), V::gather(|k| d[k][2])]
+}
+
+/// The energy, force and virial of one atom with all its neighbours.
+#[inline(always)]
+fn row<V: Lanes, E: PairEnergy>(
+    frame: &Frame,
+    near: &Neighborhood,
+    types: &TypePairs,
+    p: &[<E as Energy>::Prepared<f64>],
+    i: usize,
+    force: &mut [f64; 3],
+    sums: &mut Sums,
+) {
+    let zero = V::constant(0.0);
+    let from = frame.atoms.types[i] as usize * types.types;
+    let (mut f, mut w, mut energy) = ([zero; 3], [zero; 6], zero);
+    for block in near.list.row(i).chunks(V::WIDTH) {
+        let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
+        let r2 = Vec3::new(x, y, z).norm_squared();
+        let at = |k: usize| block[if k < block.len() { k } else { 0 }].j as usize;
+        let kind = |k: usize| from + frame.atoms.types[at(k)] as usize;
+        // lanes beyond the end of the row have a cut-off of zero
+        let inside = r2.lt(V::gather(|k| if k < block.len() { types.cutoff2[kind(k)] } else { 0.0 }));
+        if inside.decided() == Some(false) {
+            continue;
+        }
+        let q: E::Prepared<V::Parameter> =
+            E::Prepared::from_fn(|m| V::gather(|k| p[types.rows[kind(k)] as usize].field(m)).parameter());
+        // the seed −2 makes the tangent −2 dE/dr², which is the force over the distance
+        let mut e = E::energy::<Dual<V>, V::Parameter>(
+            Distance::from_squared(Dual::new(r2, V::constant(-2.0))),
+            &q,
+        );
+        if E::FACTOR == Factor::Charge {
+            let qq = V::gather(|k| frame.charges[at(k)]) * (frame.charges[i] * frame.coulomb);
+            e = Dual::new(e.value * qq, e.tangent * qq);
+        }
+        let g = V::select(inside, e.tangent, zero);
+        energy = energy + V::select(inside, e.value, zero);
+        let d = [x, y, z];
+        let gd = d.map(|d| g * d);
+        for k in 0..3 {
+            f[k] = f[k] - gd[k];
+        }
+        for (w, (a, b)) in w.iter_mut().zip([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]) {
+            *w = d[a].fma(gd[b], *w);
+        }
+    }
+    for k in 0..3 {
+        force[k] += f[k].sum();
+    }
+    sums.0[0] += 0.5 * energy.sum();
+    for k in 0..6 {
+        sums.0[k + 1] += 0.5 * w[k].sum();
+    }
+}
