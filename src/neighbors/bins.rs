@@ -140,8 +140,8 @@ impl Bins {
             self.starts[bin as usize] -= 1;
             let slot = self.starts[bin as usize] as usize;
             self.order[slot] = atom as u32;
-            for k in 0..3 {
-                self.fractions[k][slot] = rows[atom][k];
+            for (f, &s) in self.fractions.iter_mut().zip(&rows[atom]) {
+                f[slot] = s;
             }
         }
     }
