@@ -1,8 +1,12 @@
 //! Automatic differentiation: the numbers an energy, written once, is run with.
 
+pub mod lanes;
+mod number;
 mod stack_tape;
 mod tape;
 
+pub use lanes::Lanes;
+pub use number::Number;
 pub use potentials::dual::{Differentiable, Dual};
 pub use stack_tape::{StackTape, StackVar};
 pub use tape::{Adjoints, Recorder, Tape, Var};

@@ -337,7 +337,8 @@ impl Positions {
         displacement: impl Fn(usize) -> [f64; 3] + Sync,
     ) -> Result<(), Escaped> {
         let periodic = self.periodic;
-        let task = |(chunk, (raw, images)): (usize, (&mut [[i64; 3]], &mut [[i32; 3]]))| {
+        let tasks = self.raw.par_chunks_mut(CHUNK).zip(self.images.par_chunks_mut(CHUNK)).enumerate();
+        let escaped = tasks.map(|(chunk, (raw, images))| {
             let mut first = None;
             for (k, (r, n)) in raw.iter_mut().zip(images).enumerate() {
                 let atom = chunk * CHUNK + k;
@@ -347,20 +348,14 @@ impl Positions {
                 }
             }
             first
-        };
-        let first = self
-            .raw
-            .par_chunks_mut(CHUNK)
-            .zip(self.images.par_chunks_mut(CHUNK))
-            .enumerate()
-            .map(task)
-            .reduce(
-                || None,
-                |a, b| match (a, b) {
-                    (Some(a), Some(b)) => Some(if a.atom <= b.atom { a } else { b }),
-                    (a, b) => a.or(b),
-                },
-            );
+        });
+        let first = escaped.reduce(
+            || None,
+            |a, b| match (a, b) {
+                (Some(a), Some(b)) => Some(if a.atom <= b.atom { a } else { b }),
+                (a, b) => a.or(b),
+            },
+        );
         first.map_or(Ok(()), Err)
     }
 

@@ -1,0 +1,228 @@
+//! Several numbers at once.
+//!
+//! A force kernel is written over [`Lanes`]: `f64` is one lane, the vector registers of a processor are more. What
+//! an energy is called with follows from the lane type `V`:
+//!
+//! | wanted | number | parameters |
+//! |---|---|---|
+//! | energy | `V` | [`V::Parameter`](Lanes::Parameter) |
+//! | energy and slope | `Dual<V>` | `V::Parameter` |
+//! | all partial derivatives | [`StackVar<V, N>`](super::StackVar) | `V::Parameter` |
+//! | Hessian products | `Dual<Dual<V>>`, `StackVar<Dual<V>, N>` | `V::Parameter` |
+//! | derivatives in parameters | any of these | the number itself |
+//!
+//! ```
+//! use md::autodiff::{Dual, Lanes};
+//! use potentials::{Distance, PairEnergy};
+//!
+//! /// Energy and dE/dr² of a pair in every lane.
+//! fn pair<V: Lanes, E: PairEnergy>(r2: V, p: &E::Prepared<V::Parameter>) -> (V, V) {
+//!     let e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(Dual::variable(r2)), p);
+//!     (e.value, e.tangent)
+//! }
+//! ```
+
+mod two;
+
+#[doc(hidden)]
+pub use two::{Two, TwoMask};
+
+use super::{Dual, Number, StackVar, Var};
+use potentials::Coefficient;
+
+/// `f64` or several of them side by side.
+pub trait Lanes: Number + Send + Sync + 'static {
+    /// How many numbers.
+    const WIDTH: usize;
+    /// A parameter of an energy of which no derivative is wanted: one value a lane.
+    type Parameter: Parameter<Self>;
+
+    /// Lane `k` is `f(k)`; called in order.
+    fn gather(f: impl FnMut(usize) -> f64) -> Self;
+    /// Lane number `k`.
+    fn lane(self, k: usize) -> f64;
+    /// The sum of all lanes, always in the same order.
+    fn sum(self) -> f64;
+    /// The numbers as a parameter.
+    fn parameter(self) -> Self::Parameter;
+}
+
+impl Lanes for f64 {
+    const WIDTH: usize = 1;
+    type Parameter = f64;
+    #[inline(always)]
+    fn gather(mut f: impl FnMut(usize) -> f64) -> f64 {
+        f(0)
+    }
+    #[inline(always)]
+    fn lane(self, k: usize) -> f64 {
+        debug_assert_eq!(k, 0);
+        self
+    }
+    #[inline(always)]
+    fn sum(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn parameter(self) -> f64 {
+        self
+    }
+}
+
+/// A parameter that can stand beside variables of a stack tape of `N` nodes, and beside their tangents.
+///
+/// Every parameter type of [`Lanes`] is `OnStack<V, N>` for every N. Rust has no way to say "for every N" of a type
+/// that is not known yet, so that [`Parameter`] promises it for the powers of two from 16 to 1024, and a kernel with
+/// another capacity says `V: Lanes<Parameter: OnStack<V, 100>>`.
+pub trait OnStack<V: Lanes, const N: usize>:
+    for<'t> Coefficient<StackVar<'t, V, N>> + for<'t> Coefficient<StackVar<'t, Dual<V>, N>>
+{
+}
+impl<V: Lanes, P, const N: usize> OnStack<V, N> for P where
+    P: for<'t> Coefficient<StackVar<'t, V, N>> + for<'t> Coefficient<StackVar<'t, Dual<V>, N>>
+{
+}
+
+/// What a parameter may be combined with: every number made of the lanes `V`.
+pub trait Parameter<V: Lanes>:
+    Send
+    + Sync
+    + 'static
+    + Coefficient<V>
+    + Coefficient<Dual<V>>
+    + Coefficient<Dual<Dual<V>>>
+    + for<'t> Coefficient<Var<'t, V>>
+    + for<'t> Coefficient<Var<'t, Dual<V>>>
+    + OnStack<V, 16>
+    + OnStack<V, 32>
+    + OnStack<V, 64>
+    + OnStack<V, 128>
+    + OnStack<V, 256>
+    + OnStack<V, 512>
+    + OnStack<V, 1024>
+{
+}
+impl<V: Lanes, P> Parameter<V> for P where
+    P: Send
+        + Sync
+        + 'static
+        + Coefficient<V>
+        + Coefficient<Dual<V>>
+        + Coefficient<Dual<Dual<V>>>
+        + for<'t> Coefficient<Var<'t, V>>
+        + for<'t> Coefficient<Var<'t, Dual<V>>>
+        + OnStack<V, 16>
+        + OnStack<V, 32>
+        + OnStack<V, 64>
+        + OnStack<V, 128>
+        + OnStack<V, 256>
+        + OnStack<V, 512>
+        + OnStack<V, 1024>
+{
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autodiff::StackTape;
+    use potentials::pair::LennardJones;
+    use potentials::{Distance, Energy, PairEnergy, Record, Scalar, Vec3};
+
+    type Pair<E, V> = <E as Energy>::Prepared<<V as Lanes>::Parameter>;
+
+    fn slope<V: Lanes, E: PairEnergy>(r2: V, p: &E::Prepared<V::Parameter>) -> (V, V) {
+        let e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(Dual::variable(r2)), p);
+        (e.value, e.tangent)
+    }
+
+    fn curvature<V: Lanes, E: PairEnergy>(r2: V, p: &E::Prepared<V::Parameter>) -> V {
+        let x = Dual::new(Dual::variable(r2), Dual::constant(1.0));
+        E::energy::<Dual<Dual<V>>, V::Parameter>(Distance::from_squared(x), p).tangent.tangent
+    }
+
+    fn partials<V: Lanes, E: PairEnergy>(d: [V; 3], p: &E::Prepared<V::Parameter>) -> [V; 3] {
+        let tape = StackTape::<V, 32>::new();
+        let [x, y, z] = tape.restart(d);
+        let r2 = Vec3::new(x, y, z).norm_squared();
+        let e = E::energy::<StackVar<V, 32>, V::Parameter>(Distance::from_squared(r2), p);
+        tape.gradient(e)
+    }
+
+    /// Any capacity, with a bound that says so.
+    fn of_capacity<V, E: PairEnergy, const N: usize>(r2: V, p: &E::Prepared<V::Parameter>) -> V
+    where
+        V: Lanes<Parameter: OnStack<V, N>>,
+    {
+        let tape = StackTape::<V, N>::new();
+        let [x] = tape.restart([r2]);
+        let [g] = tape.gradient(E::energy::<StackVar<V, N>, V::Parameter>(Distance::from_squared(x), p));
+        g
+    }
+
+    fn product<V: Lanes, E: PairEnergy>(r2: V, p: &E::Prepared<V::Parameter>) -> V {
+        let tape = StackTape::<Dual<V>, 64>::new();
+        let [x] = tape.restart([Dual::variable(r2)]);
+        let [g] =
+            tape.gradient(E::energy::<StackVar<Dual<V>, 64>, V::Parameter>(Distance::from_squared(x), p));
+        g.tangent
+    }
+
+    /// ∂E/∂p of the prepared parameters, active.
+    fn in_parameters<V: Lanes, E: PairEnergy>(r2: V, p: &E::Prepared<V>, k: usize) -> V {
+        let active: E::Prepared<Dual<V>> =
+            Record::from_fn(|n| Dual::new(p.field(n), V::constant(if n == k { 1.0 } else { 0.0 })));
+        E::energy::<Dual<V>, Dual<V>>(Distance::from_squared(Dual::passive(r2)), &active).tangent
+    }
+
+    fn all<V: Lanes<Parameter: OnStack<V, 7>>>(r2: V) -> [V; 8] {
+        let p = LennardJones::prepare(&Record::from_fn(|k| V::constant([0.8, 1.1][k])));
+        let q: Pair<LennardJones, V> = p.convert(V::parameter);
+        let (e, s) = slope::<V, LennardJones>(r2, &q);
+        let c = curvature::<V, LennardJones>(r2, &q);
+        let d = r2.sqrt();
+        let [gx, gy, gz] = partials::<V, LennardJones>([d * 0.6, d * 0.0, d * 0.8], &q);
+        assert!(gy.vanishes());
+        let g = of_capacity::<V, LennardJones, 7>(r2, &q);
+        let h = product::<V, LennardJones>(r2, &q);
+        let dc6 = in_parameters::<V, LennardJones>(r2, &p, 1);
+        [e, s, c, gx, gz, g, h, dc6]
+    }
+
+    #[test]
+    fn kernels_over_lanes_agree_with_the_formula() {
+        // in u = r²: E = a u⁻⁶ − b u⁻³, E′ = −6a u⁻⁷ + 3b u⁻⁴, E″ = 42a u⁻⁸ − 12b u⁻⁵
+        let formula = |u: f64| {
+            let b = 4.0 * 0.8 * 1.1f64.powi(6);
+            let a = b * 1.1f64.powi(6);
+            let slope = -6.0 * a * u.powi(-7) + 3.0 * b * u.powi(-4);
+            let curvature = 42.0 * a * u.powi(-8) - 12.0 * b * u.powi(-5);
+            let g = 2.0 * u.sqrt() * slope;
+            [
+                a * u.powi(-6) - b * u.powi(-3),
+                slope,
+                curvature,
+                0.6 * g,
+                0.8 * g,
+                slope,
+                curvature,
+                -u.powi(-3),
+            ]
+        };
+        let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-13 * b.abs(), "{a} {b}");
+        for u in [1.3, 2.7] {
+            all::<f64>(u).into_iter().zip(formula(u)).for_each(|(a, b)| close(a, b));
+        }
+        for (k, u) in [1.3, 2.7].into_iter().enumerate() {
+            let lanes = all::<Two>(Two([1.3, 2.7]));
+            lanes.into_iter().zip(formula(u)).for_each(|(a, b)| close(a.lane(k), b));
+        }
+    }
+
+    #[test]
+    fn lanes_are_gathered_and_summed_in_order() {
+        let v = Two::gather(|k| 1.5 + k as f64);
+        assert_eq!((v, v.lane(1), v.sum(), Two::WIDTH), (Two([1.5, 2.5]), 2.5, 4.0, 2));
+        assert_eq!((f64::gather(|k| k as f64 + 3.0), 4.0f64.sum()), (3.0, 4.0));
+        assert_eq!((2.0 / v).0, [2.0 / 1.5, 2.0 / 2.5]);
+    }
+}
