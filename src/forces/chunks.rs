@@ -8,7 +8,7 @@ pub const CHUNK: usize = 64;
 
 /// For every atom i: `f(scratch, i, force, sums)` adds to its force and to the sums. Each atom is computed by one
 /// task, which owns its force.
-pub fn each_atom<X: Send>(
+pub fn each_atom<X>(
     sink: &mut Sink,
     partial: &mut Vec<Sums>,
     scratch: impl Fn() -> X + Sync,

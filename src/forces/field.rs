@@ -1,11 +1,12 @@
 //! Energies of single atoms at a place.
 
+use super::parameters::PreparedTable;
 use super::term::{Law, Prepared, Sink};
 use super::view::{Frame, View};
 use crate::autodiff::StackTape;
 use crate::autodiff::StackVar;
 use crate::autodiff::lanes::Lanes;
-use potentials::{Coefficient, Factor, FieldEnergy, Origin, Record, Scalar, Vec3};
+use potentials::{Coefficient, Factor, FieldEnergy, Origin, Scalar, Vec3};
 use std::marker::PhantomData;
 
 /// An energy of each of certain atoms at its place.
@@ -51,7 +52,7 @@ impl<E: FieldEnergy> Law for FieldLaw<E> {
         total
     }
 
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &[Prepared<Self, f64>], sink: &mut Sink) {
+    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let tape = StackTape::<V, 64>::new();
         let blocks =
             (self.atoms.chunks(V::WIDTH)).zip(self.rows.chunks(V::WIDTH)).zip(self.anchors.chunks(V::WIDTH));
@@ -61,8 +62,7 @@ impl<E: FieldEnergy> Law for FieldLaw<E> {
                 Origin::Space => frame.place(atoms[full(k)] as usize),
                 Origin::Anchor => frame.from_point(anchors[full(k)], atoms[full(k)] as usize),
             };
-            let q: E::Prepared<V::Parameter> =
-                Record::from_fn(|m| V::gather(|k| p[rows[full(k)] as usize].field(m)).parameter());
+            let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| rows[full(k)] as usize);
             let [x, y, z] = tape.restart(std::array::from_fn(|c| V::gather(|k| place(k)[c])));
             let e = E::energy::<StackVar<V, 64>, V::Parameter>(Vec3::new(x, y, z), &q);
             let g: [V; 3] = tape.gradient(e);

@@ -1,11 +1,12 @@
 //! Pair energies over a neighbour list.
 
 use super::chunks::each_atom;
+use super::parameters::PreparedTable;
 use super::term::{Closest, Law, ListNeed, Prepared, Sink, Sums};
 use super::view::{Frame, Neighborhood, View};
 use crate::autodiff::Dual;
 use crate::autodiff::lanes::Lanes;
-use potentials::{Coefficient, Distance, Energy, Factor, Mask, PairEnergy, Record, Scalar, Vec3};
+use potentials::{Coefficient, Distance, Factor, Mask, PairEnergy, Scalar, Vec3};
 use std::marker::PhantomData;
 
 /// A pair energy between all atoms of certain types that are near each other.
@@ -135,19 +136,25 @@ impl<E: PairEnergy> Law for PairLaw<E> {
         total
     }
 
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &[Prepared<Self, f64>], sink: &mut Sink) {
+    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let near = &frame.lists[self.list];
         let types = &self.types;
-        each_atom(sink, &mut self.partial, || (), |(), i, force, sums| {
-            row::<V, E>(frame, near, types, p, i, force, sums);
-        });
+        each_atom(
+            sink,
+            &mut self.partial,
+            || (),
+            |(), i, force, sums| {
+                row::<V, E>(frame, near, types, p, i, force, sums);
+            },
+        );
         let mut one = |d: [f64; 3], i: usize, j: usize, part: f64| {
             let t = frame.atoms.types[i] as usize * types.types + frame.atoms.types[j] as usize;
             let r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
             if r2 >= types.cutoff2[t] {
                 return;
             }
-            let (r, p) = (Distance::from_squared(Dual::new(r2, -2.0)), &p[types.rows[t] as usize]);
+            let r = Distance::from_squared(Dual::new(r2, -2.0));
+            let p: &E::Prepared<f64> = &p.row(types.rows[t] as usize);
             let mut e = Dual::constant(0.0);
             if part != 0.0 {
                 e = E::energy::<Dual<f64>, f64>(r, p) * part;
@@ -172,7 +179,7 @@ impl<E: PairEnergy> Law for PairLaw<E> {
             for (i, &t) in frame.atoms.types.iter().enumerate() {
                 let t = t as usize * (types.types + 1);
                 if types.cutoff2[t] > 0.0 {
-                    let own = E::own::<f64>(&p[types.rows[t] as usize]);
+                    let own = E::own::<f64>(&p.row(types.rows[t] as usize));
                     let f = factor(E::FACTOR, frame.coulomb, frame.charges[i], frame.charges[i]);
                     sink.sums.add_energy(f.map_or(own, |f| f * own));
                 }
@@ -221,7 +228,7 @@ fn row<V: Lanes, E: PairEnergy>(
     frame: &Frame,
     near: &Neighborhood,
     types: &TypePairs,
-    p: &[<E as Energy>::Prepared<f64>],
+    p: &PreparedTable,
     i: usize,
     force: &mut [f64; 3],
     sums: &mut Sums,
@@ -239,13 +246,10 @@ fn row<V: Lanes, E: PairEnergy>(
         if inside.decided() == Some(false) {
             continue;
         }
-        let q: E::Prepared<V::Parameter> =
-            E::Prepared::from_fn(|m| V::gather(|k| p[types.rows[kind(k)] as usize].field(m)).parameter());
+        let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| types.rows[kind(k)] as usize);
         // the seed −2 makes the tangent −2 dE/dr², which is the force over the distance
-        let mut e = E::energy::<Dual<V>, V::Parameter>(
-            Distance::from_squared(Dual::new(r2, V::constant(-2.0))),
-            &q,
-        );
+        let mut e =
+            E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(Dual::new(r2, V::constant(-2.0))), &q);
         if E::FACTOR == Factor::Charge {
             let qq = V::gather(|k| frame.charges[at(k)]) * (frame.charges[i] * frame.coulomb);
             e = Dual::new(e.value * qq, e.tangent * qq);

@@ -1,5 +1,6 @@
 //! The numbers a user wrote for a term, and how an energy's parameters follow from them.
 
+use crate::autodiff::lanes::Lanes;
 use potentials::{Energy, Record, Scalar};
 
 /// How one field of a `Params` record follows from the user's numbers, given by their indices.
@@ -62,8 +63,11 @@ impl ParameterTable {
     pub fn of_rows<const N: usize>(names: [&str; N], rows: &[(&str, [f64; N])]) -> Self {
         let mut table = Self::new(N);
         for (row, numbers) in rows {
-            let slots: Vec<_> =
-                names.iter().zip(numbers).map(|(p, &x)| Slot::Value(table.number(format!("{row}.{p}"), x))).collect();
+            let slots: Vec<_> = names
+                .iter()
+                .zip(numbers)
+                .map(|(p, &x)| Slot::Value(table.number(format!("{row}.{p}"), x)))
+                .collect();
             table.row(&slots);
         }
         table
@@ -104,5 +108,37 @@ impl ParameterTable {
     /// All rows, prepared for the formula of `E`.
     pub fn prepared<E: Energy, T: Scalar>(&self, theta: &[T]) -> Vec<E::Prepared<T>> {
         (0..self.rows()).map(|row| E::prepare(&self.params::<T, E::Params<T>>(theta, row))).collect()
+    }
+}
+
+/// The prepared parameters of a term in plain numbers, row after row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PreparedTable {
+    values: Vec<f64>,
+    width: usize,
+}
+
+impl PreparedTable {
+    /// The rows of a parameter table, prepared for the formula of `E`.
+    pub fn of<E: Energy>(parameters: &ParameterTable) -> Self {
+        let rows = parameters.prepared::<E, f64>(parameters.values());
+        let width = <E::Prepared<f64> as Record<f64>>::LEN;
+        let values = rows.iter().flat_map(|r| (0..width).map(|k| r.field(k))).collect();
+        Self { values, width }
+    }
+    /// One row.
+    #[inline(always)]
+    pub fn row<R: Record<f64>>(&self, row: usize) -> R {
+        R::from_fn(|m| self.values[row * self.width + m])
+    }
+    /// All rows, in the numbers that `f` makes.
+    pub fn rows<T, R: Record<T>>(&self, f: impl Fn(f64) -> T) -> Vec<R> {
+        let rows = if self.width == 0 { 1 } else { self.values.len() / self.width };
+        (0..rows).map(|row| R::from_fn(|m| f(self.values[row * self.width + m]))).collect()
+    }
+    /// A row a lane: lane k has row `row(k)`.
+    #[inline(always)]
+    pub fn gather<V: Lanes, R: Record<V::Parameter>>(&self, row: impl Fn(usize) -> usize) -> R {
+        R::from_fn(|m| V::gather(|k| self.values[row(k) * self.width + m]).parameter())
     }
 }

@@ -5,7 +5,7 @@
 //! Generic methods cannot be called through a pointer, so a law is erased once per term, as a
 //! [`Term`].
 
-use super::parameters::ParameterTable;
+use super::parameters::{ParameterTable, PreparedTable};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::{Lanes, Two};
 use crate::autodiff::{Dual, Var};
@@ -75,19 +75,20 @@ pub trait Law: Send + Sync + 'static {
     /// Told which of the frame's lists that is.
     fn set_list(&mut self, _list: usize) {}
     /// Told that the parameters have changed (a cut-off, say).
-    fn parameters_changed(&mut self, _prepared: &[Prepared<Self, f64>])
-    where
-        Self: Sized,
-    {
-    }
+    fn parameters_changed(&mut self, _prepared: &PreparedTable) {}
 
     /// The energy, step by step, in any number. `p` holds the rows of the parameter table, `charges` one an atom.
-    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], charges: &[P]) -> S
+    fn total<S: Scalar, P: Coefficient<S>>(
+        &self,
+        view: &View<S>,
+        p: &[Prepared<Self, P>],
+        charges: &[P],
+    ) -> S
     where
         Self: Sized;
 
     /// Energy, forces and virial, each interaction differentiated by itself.
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &[Prepared<Self, f64>], sink: &mut Sink)
+    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink)
     where
         Self: Sized;
 
@@ -142,26 +143,20 @@ pub trait Term: Send + Sync {
 pub struct Entry<L: Law> {
     name: String,
     parameters: ParameterTable,
-    prepared: Vec<Prepared<L, f64>>,
+    prepared: PreparedTable,
     law: L,
 }
 
 impl<L: Law> Entry<L> {
     /// Erases a law.
-    pub fn boxed(name: impl Into<String>, parameters: ParameterTable, mut law: L) -> Box<dyn Term>
-    where
-        Prepared<L, f64>: Send + Sync,
-    {
-        let prepared = parameters.prepared::<L::Energy, f64>(parameters.values());
+    pub fn boxed(name: impl Into<String>, parameters: ParameterTable, mut law: L) -> Box<dyn Term> {
+        let prepared = PreparedTable::of::<L::Energy>(&parameters);
         law.parameters_changed(&prepared);
         Box::new(Entry { name: name.into(), parameters, prepared, law })
     }
 }
 
-impl<L: Law> Term for Entry<L>
-where
-    Prepared<L, f64>: Send + Sync,
-{
+impl<L: Law> Term for Entry<L> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -170,7 +165,7 @@ where
     }
     fn set_parameters(&mut self, values: &[f64]) {
         self.parameters.set_values(values);
-        self.prepared = self.parameters.prepared::<L::Energy, f64>(values);
+        self.prepared = PreparedTable::of::<L::Energy>(&self.parameters);
         self.law.parameters_changed(&self.prepared);
     }
     fn list_need(&self) -> Option<ListNeed> {
@@ -180,7 +175,7 @@ where
         self.law.set_list(list);
     }
     fn energy(&self, view: &View<f64>) -> f64 {
-        self.law.total::<f64, f64>(view, &self.prepared, view.frame.charges)
+        self.law.total::<f64, f64>(view, &self.prepared.rows(|x| x), view.frame.charges)
     }
     fn record<'t>(
         &self,
@@ -189,7 +184,7 @@ where
         charges: Option<&[Var<'t>]>,
     ) -> Var<'t> {
         if parameters.is_none() && charges.is_none() {
-            return self.law.total::<Var<'t>, f64>(view, &self.prepared, view.frame.charges);
+            return self.law.total::<Var<'t>, f64>(view, &self.prepared.rows(|x| x), view.frame.charges);
         }
         let constants = |values: &[f64]| values.iter().map(|&x| Var::constant(x)).collect::<Vec<_>>();
         let theta = parameters.map_or_else(|| constants(self.parameters.values()), <[_]>::to_vec);
@@ -198,7 +193,7 @@ where
         self.law.total::<Var<'t>, Var<'t>>(view, &prepared, &charges)
     }
     fn record_nested<'t>(&self, view: &View<Var<'t, Dual<f64>>>) -> Var<'t, Dual<f64>> {
-        self.law.total::<Var<'t, Dual<f64>>, f64>(view, &self.prepared, view.frame.charges)
+        self.law.total::<Var<'t, Dual<f64>>, f64>(view, &self.prepared.rows(|x| x), view.frame.charges)
     }
     fn fused(&mut self, frame: &Frame, sink: &mut Sink) {
         self.law.fused::<f64>(frame, &self.prepared, sink);

@@ -1,12 +1,13 @@
 //! Energies of N bonded atoms: bonds, angles, dihedrals, and anything in N positions.
 
 use super::chunks::{CHUNK, each_atom};
+use super::parameters::PreparedTable;
 use super::term::{Law, Prepared, Sink, Sums};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::Lanes;
 use crate::autodiff::{StackTape, StackVar};
 use potentials::{
-    About, Angle, AngleEnergy, BondEnergy, Coefficient, Dihedral, DihedralEnergy, Distance, Energy, Record, Scalar,
+    About, Angle, AngleEnergy, BondEnergy, Coefficient, Dihedral, DihedralEnergy, Distance, Energy, Scalar,
     TupleEnergy, Vec3,
 };
 use rayon::prelude::*;
@@ -95,26 +96,34 @@ impl<E: TupleEnergy<N>, const N: usize> Law for TupleLaw<E, N> {
         })
     }
 
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &[Prepared<Self, f64>], sink: &mut Sink) {
+    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { atoms, rows, starts, places, slots, partial, .. } = self;
         partial.clear();
         partial.resize(atoms.len().div_ceil(CHUNK), Sums::default());
-        let tasks =
-            (atoms.par_chunks(CHUNK)).zip(rows.par_chunks(CHUNK)).zip(slots.par_chunks_mut(CHUNK * N)).zip(&mut *partial);
+        let tasks = (atoms.par_chunks(CHUNK))
+            .zip(rows.par_chunks(CHUNK))
+            .zip(slots.par_chunks_mut(CHUNK * N))
+            .zip(&mut *partial);
         tasks.for_each_init(StackTape::<V, CAPACITY>::new, |tape, (((atoms, rows), slots), sums)| {
-            let blocks = atoms.chunks(V::WIDTH).zip(rows.chunks(V::WIDTH)).zip(slots.chunks_mut(V::WIDTH * N));
+            let blocks =
+                atoms.chunks(V::WIDTH).zip(rows.chunks(V::WIDTH)).zip(slots.chunks_mut(V::WIDTH * N));
             for ((atoms, rows), slots) in blocks {
                 block::<V, E, N>(tape, frame, p, atoms, rows, slots, sums);
             }
         });
         partial.iter().for_each(|s| sink.sums.add(s));
-        each_atom(sink, partial, || (), |(), i, force, _| {
-            for &slot in &places[starts[i] as usize..starts[i + 1] as usize] {
-                for (f, s) in force.iter_mut().zip(slots[slot as usize]) {
-                    *f += s;
+        each_atom(
+            sink,
+            partial,
+            || (),
+            |(), i, force, _| {
+                for &slot in &places[starts[i] as usize..starts[i + 1] as usize] {
+                    for (f, s) in force.iter_mut().zip(slots[slot as usize]) {
+                        *f += s;
+                    }
                 }
-            }
-        });
+            },
+        );
     }
 }
 
@@ -123,7 +132,7 @@ impl<E: TupleEnergy<N>, const N: usize> Law for TupleLaw<E, N> {
 fn block<V: Lanes, E: TupleEnergy<N>, const N: usize>(
     tape: &StackTape<V, CAPACITY>,
     frame: &Frame,
-    p: &[<E as Energy>::Prepared<f64>],
+    p: &PreparedTable,
     atoms: &[[u32; N]],
     rows: &[u32],
     slots: &mut [[f64; 3]],
@@ -134,14 +143,14 @@ fn block<V: Lanes, E: TupleEnergy<N>, const N: usize>(
     for k in 0..atoms.len() {
         r[k] = frame.chain(&atoms[k]);
     }
-    let q: E::Prepared<V::Parameter> =
-        Record::from_fn(|m| V::gather(|k| p[rows[full(k)] as usize].field(m)).parameter());
+    let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| rows[full(k)] as usize);
     // the first atom is the origin; the others' coordinates are the variables
     let x: [[V; 3]; N] = std::array::from_fn(|a| std::array::from_fn(|c| V::gather(|k| r[full(k)][a][c])));
     let zero = StackVar::<V, CAPACITY>::constant(0.0);
     let mut place = [Vec3::new(zero, zero, zero); N];
     let (energy, gradient) = {
-        let flat: [V; 12] = std::array::from_fn(|m| if m / 3 + 1 < N { x[m / 3 + 1][m % 3] } else { V::constant(0.0) });
+        let flat: [V; 12] =
+            std::array::from_fn(|m| if m / 3 + 1 < N { x[m / 3 + 1][m % 3] } else { V::constant(0.0) });
         let v = tape.restart(flat);
         for a in 1..N {
             place[a] = Vec3::new(v[3 * a - 3], v[3 * a - 2], v[3 * a - 1]);
