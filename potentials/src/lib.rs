@@ -5,16 +5,23 @@
 // a quotient is written as a product with the reciprocal where that is what the derivative needs anyway
 #![allow(clippy::suspicious_arithmetic_impl)]
 
+pub mod angle;
+pub mod bond;
+pub mod catalog;
 pub mod cutoff;
+pub mod dihedral;
 pub mod distance;
 pub mod dual;
 pub mod energy;
+pub mod field;
 pub mod geometry;
+pub mod many_body;
 pub mod pair;
 pub mod param;
 pub mod record;
 pub mod scalar;
 pub mod special;
+pub mod tuple;
 
 pub use distance::{Distance, Ratio, Rooted};
 pub use dual::Dual;
