@@ -1,6 +1,7 @@
 //! Molecular dynamics in which every energy is written once and every derivative is automatic.
 
 pub mod autodiff;
+pub mod catalog;
 pub mod cli;
 pub mod forces;
 pub mod formats;
@@ -12,4 +13,5 @@ pub mod random;
 pub mod system;
 pub mod units;
 
+pub use catalog::catalog;
 pub use potentials;
