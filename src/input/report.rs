@@ -276,6 +276,9 @@ impl Diagnostics {
     /// More than this many are not shown.
     pub const SHOWN: usize = 12;
 
+    /// More than this many are not kept.
+    pub const KEPT: usize = 1000;
+
     /// None so far.
     pub fn new() -> Self {
         Self::default()
@@ -283,7 +286,7 @@ impl Diagnostics {
 
     /// Adds one; the same one twice counts once.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        if !self.0.contains(&diagnostic) {
+        if self.0.len() < Self::KEPT && !self.0.contains(&diagnostic) {
             self.0.push(diagnostic);
         }
     }
@@ -351,7 +354,8 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The known word nearest to a misspelled one, if any is near: by typing errors, or as its beginning.
+/// The known word nearest to a misspelled one, if any is near: by typing errors, as its beginning or as one
+/// of its parts.
 pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let fold = |s: &str| s.to_lowercase().replace(['_', ' '], "-");
     let word = fold(word);
@@ -363,7 +367,8 @@ pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) ->
         .into_iter()
         .filter_map(|k| {
             let folded = fold(k);
-            let beginning = length >= 3 && (folded.starts_with(&word) || word.starts_with(&folded));
+            let beginning = length >= 3 && (folded.starts_with(&word) || word.starts_with(&folded))
+                || length >= 4 && folded.split('-').any(|part| part == word);
             let distance = strsim::damerau_levenshtein(&folded, &word);
             let limit = (length.max(folded.chars().count()) / 3).max(1);
             let near = distance <= limit && distance < length.max(2);
