@@ -160,8 +160,11 @@ fn syntax(error: &toml::de::Error, source: &Arc<Source>, root: Option<&DeTable<'
     let line_start = text.get(..span.start).and_then(|t| t.rfind('\n')).map_or(0, |n| n + 1);
     let line = text.get(line_start..).and_then(|t| t.lines().next()).unwrap_or("");
     let message = error.message().lines().next().unwrap_or("").trim_end_matches(", expected nothing");
-    let message =
-        if message.starts_with("string values must be quoted") { "a value without quotes" } else { message };
+    let message = match message {
+        m if m.starts_with("string values must be quoted") => "a value without quotes",
+        m if m.contains("recursion depth") => "nested too deeply",
+        m => m,
+    };
     if message == "duplicate key" {
         let place = Place::new(source, span.clone());
         let key = place.text().trim_matches(['"', '\'']).to_owned();
@@ -1219,7 +1222,7 @@ impl<K: Kind> Kind for List<K> {
     }
 }
 
-/// See [`array`].
+/// See [`array()`].
 #[derive(Clone, Copy, Debug)]
 pub struct Array<const N: usize, K> {
     of: K,
@@ -2329,7 +2332,8 @@ error: unknown key `foo` in [system]
   |  ^^^^^^ again here"
         );
         let deep = format!("x = {}", "[".repeat(100_000));
-        assert!(bad(&deep).contains("recursion limit"), "deep nesting");
+        let deep = bad(&deep);
+        assert!(deep.contains("nested too deeply"), "{}", deep.chars().take(1000).collect::<String>());
     }
 
     #[test]
@@ -2456,10 +2460,11 @@ charges = { O = '1 K' }
 
         #[test]
         fn the_echo_reads_back_to_the_same_bits(
-            cutoff in prop::num::f64::POSITIVE, charge in prop::num::f64::ANY, name in any::<String>(),
+            cutoff in prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL,
+            charge in prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL | prop::num::f64::ZERO, name in any::<String>(),
             title in any::<String>(), which in 0usize..4, a in 1e-9..1e9f64,
         ) {
-            prop_assume!(cutoff.is_finite() && charge.is_finite());
+            let cutoff = cutoff.abs();
             let system = UnitSystem::ALL[which].0;
             let text = format!(
                 "units = '{system}'\ntitle = {}\n[system]\ncutoff = {cutoff:?}\ncell = [{a:?}, 1, 2]\ncharges = {{ {} = {charge:?} }}\n[[stage]]\n",
