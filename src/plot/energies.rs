@@ -110,9 +110,9 @@ pub fn figure<'a>(table: &'a Table, title: &str, units: &UnitLabels) -> Result<F
     {
         let deviation: Vec<f64> = y.iter().map(|v| v - first).collect();
         let fit = fit_line(x, &deviation);
-        let name = format!("conserved − E₀, E₀ = {} {}", significant(first, 7), units.energy);
+        let name = format!("conserved energy, E₀ = {} {}", significant(first, 7), units.energy);
         let mut panel =
-            Panel::new("deviation", &units.energy).series(Series::new(name, x, deviation).color(GREEN));
+            Panel::new("E − E₀", &units.energy).series(Series::new(name, x, deviation).color(GREEN));
         if let (Some((x0, y0, slope)), Some((low, high))) = (fit, super::sample::range(x.iter().copied())) {
             let per = if units.time.is_empty() || x_name == "step" { "step" } else { &units.time };
             let name = format!("drift {} {}/{per}", signed(slope), units.energy);
@@ -226,12 +226,12 @@ mod tests {
             "potential −200",
             "kinetic 3",
             "total −16212.3",
-            "conserved − E₀, E₀ = −16212.3",
-            "deviation (10⁻³ kJ/mol)",
+            "conserved energy, E₀ = −16212.3",
+            "E − E₀ (10⁻³ kJ/mol)",
             "drift +",
-            "×10⁻⁴ kJ/mol/ps",
+            "×10⁻⁵ kJ/mol/ps",
             "temperature (K)",
-            "temperature 30",
+            "temperature 299.",
             "± ",
             "pressure (bar)",
         ] {
@@ -285,7 +285,7 @@ mod tests {
             ("water", water(2_000, 10), "Water, 216 molecules, NVE", units.clone()),
             ("tiny", water(3, 10), "Three rows", units.clone()),
             ("short", water(40, 10), "Forty rows", UnitLabels::reduced()),
-            ("long", water(100_000, 100), &title[..], units.clone()),
+            ("long", water(20_000, 100), &title[..], units.clone()),
         ];
         let mut blown = water(300, 10);
         writeln!(blown, "3000,1.5,1e9,1e9,2e9,2e9,1e8,NaN,30,1,2").unwrap();

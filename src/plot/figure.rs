@@ -11,8 +11,10 @@ use std::path::Path;
 
 /// Columns of the picture that a long curve's points are gathered in.
 const COLUMNS: usize = 600;
-/// Columns of the average drawn over the curves of very many points.
+/// Most columns of the average drawn over the curves of many points, the fewest, and the points in each.
 const AVERAGES: usize = 150;
+const FEWEST_AVERAGES: usize = 40;
+const AVERAGED: usize = 25;
 
 /// A curve: points and how they look.
 #[derive(Clone, Debug)]
@@ -234,6 +236,7 @@ struct Curve {
     color: Color,
     width: f64,
     dashed: bool,
+    guide: bool,
     dots: bool,
 }
 
@@ -251,6 +254,7 @@ struct Plot {
     bottom: f64,
     low: f64,
     high: f64,
+    logarithmic: bool,
     ticks: Ticks,
     label: Vec<String>,
     legend: Vec<Entry>,
@@ -359,11 +363,21 @@ impl Plot {
                 Cow::Borrowed(&series.y[..])
             };
             let lines = sample::envelope(&series.x, &y, COLUMNS);
-            let average =
-                sample::averages(&series.x, &y, AVERAGES).filter(|_| !series.guide && lines.len() < 50);
+            let columns = (series.x.len() / AVERAGED).min(AVERAGES);
+            let average = (columns >= FEWEST_AVERAGES && !series.guide && lines.len() < 50)
+                .then(|| sample::averages(&series.x, &y, columns))
+                .flatten();
             let points = lines.iter().map(Vec::len).sum::<usize>();
             let dots = !series.guide && points <= 60;
-            curves.push(Curve { lines, average, color, width: series.width, dashed, dots });
+            curves.push(Curve {
+                lines,
+                average,
+                color,
+                width: series.width,
+                dashed,
+                guide: series.guide,
+                dots,
+            });
             if !series.name.trim().is_empty() {
                 let text = series.name.clone();
                 legend.push(Entry { text, x: 0.0, row: 0, color, width: series.width, dashed });
@@ -371,8 +385,16 @@ impl Plot {
         }
         let values = curves.iter().flat_map(|c| &c.lines).flatten().map(|(_, y)| *y);
         let (low, high) = padded(sample::range(values).unwrap_or((0.0, 1.0)), 0.06);
+        for curve in &mut curves {
+            // A curve that hardly swings is plain enough as it is.
+            let swings = curve.lines.iter().flat_map(|l| l.windows(2)).map(|w| (w[1].1 - w[0].1).abs());
+            let (count, sum) = swings.fold((0.0, 0.0), |(n, sum), swing| (n + 1.0, sum + swing));
+            if sum < 0.02 * count * (high - low) {
+                curve.average = None;
+            }
+        }
         let height = panel.weight * style::PANEL_HEIGHT;
-        let target = ((height / 30.0) as usize).max(2);
+        let target = ((height / 24.0) as usize).max(2);
         let ticks = if panel.logarithmic {
             Ticks::logarithmic(low, high, target + 2)
         } else {
@@ -386,7 +408,8 @@ impl Plot {
         } else {
             vec![fit(&name, LABEL_SIZE, room), fit(&unit, LABEL_SIZE, room)]
         };
-        Plot { top: 0.0, bottom: 0.0, low, high, ticks, label, legend, legend_top: 0.0, curves }
+        let logarithmic = panel.logarithmic;
+        Plot { top: 0.0, bottom: 0.0, low, high, logarithmic, ticks, label, legend, legend_top: 0.0, curves }
     }
 
     /// Lets the legend flow over as many rows as it needs, and counts them.
@@ -417,11 +440,13 @@ impl Plot {
         }
         for (value, label) in self.ticks.values.iter().zip(&self.ticks.labels) {
             let y = place_y(*value);
-            horizontal(y, if *value == 0.0 { style::ZERO } else { style::GRID })?;
+            let zero = *value == 0.0 && !self.logarithmic;
+            horizontal(y, if zero { style::ZERO } else { style::GRID })?;
             canvas.text((left - 8.0, y + 0.36 * TICK_SIZE), label, TICK_SIZE, Align::Right, true)?;
         }
 
-        for curve in &self.curves {
+        // Averages over the curves they belong to, guides over everything.
+        for curve in self.curves.iter().filter(|c| !c.guide) {
             let pale = if curve.average.is_some() { 0.35 } else { 1.0 };
             curve.draw(canvas, &curve.lines, &place, curve.color.tint(pale), curve.width)?;
         }
@@ -429,6 +454,9 @@ impl Plot {
             if let Some(average) = &curve.average {
                 curve.draw(canvas, average, &place, curve.color, curve.width)?;
             }
+        }
+        for curve in self.curves.iter().filter(|c| c.guide) {
+            curve.draw(canvas, &curve.lines, &place, curve.color, curve.width)?;
         }
 
         horizontal(self.bottom, style::AXIS)?;
