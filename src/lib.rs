@@ -4,6 +4,7 @@ pub mod cli;
 pub mod formats;
 pub mod input;
 pub mod neighbors;
+pub mod observe;
 pub mod plot;
 pub mod random;
 pub mod system;

@@ -276,6 +276,8 @@ struct Layout {
 
 const LEGEND_ROW: f64 = 19.0;
 const SWATCH: f64 = 22.0;
+/// Beyond this height a picture is no use, and a bitmap of it takes gigabytes.
+const TALLEST: f64 = 12_000.0;
 
 impl Layout {
     fn new(figure: &Figure) -> Result<Layout, PlotError> {
@@ -317,6 +319,9 @@ impl Layout {
         let (name, unit) = x_ticks.axis_label(&figure.x_name, &figure.x_unit);
         let x_label = fit(format!("{name} {unit}").trim(), LABEL_SIZE, right - left);
         let height = (y - 16.0 + if x_label.is_empty() { 34.0 } else { 54.0 }).ceil();
+        if height > TALLEST {
+            return Err(PlotError::Draw(format!("{} panels are too many for one picture", plots.len())));
+        }
         Ok(Layout { title, left, right, height, x, x_ticks, x_label, plots })
     }
 
@@ -631,6 +636,10 @@ mod tests {
                 }
             }
         }
+        let tower = (0..200).fold(Figure::new("t", "x", ""), |figure, _| {
+            figure.panel(Panel::new("y", "").series(Series::new("s", &[0.0, 1.0][..], &[0.0, 1.0][..])))
+        });
+        assert!(tower.png().unwrap_err().to_string().contains("200 panels are too many"));
         let empty = Figure::new("t", "x", "").panel(Panel::new("y", ""));
         assert!(matches!(empty.svg(), Err(PlotError::NothingToDraw)));
     }

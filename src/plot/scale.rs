@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn nearly_equal_values_get_an_offset() {
-        let t = Ticks::linear(-16_200.0004, -16_199.9996, 4);
+        let t = Ticks::linear(-16200.0004, -16199.9996, 4);
         assert_eq!(t.offset, -16_200.0);
         assert_eq!(t.labels, ["−400", "−200", "0", "200", "400"]);
         let (name, unit) = t.axis_label("total", "kJ/mol");
