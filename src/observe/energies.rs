@@ -380,6 +380,10 @@ mod tests {
             prop_assert!(back.to_bits() == value.to_bits() || (back.is_nan() && value.is_nan()));
             prop_assert!(text.len() <= 24);
         }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
         fn a_file_torn_anywhere_can_be_resumed(cut in 0usize..400, step in 0u64..50) {

@@ -67,7 +67,7 @@ impl Progress {
                     Some(last.saturating_sub(first)),
                     ProgressDrawTarget::stderr(),
                 );
-                if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:20}] {wide_msg}") {
+                if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:12}] {wide_msg}") {
                     bar.set_style(style.progress_chars("=> "));
                 }
                 bar.set_prefix(label.to_string());
@@ -119,8 +119,8 @@ impl Progress {
         let line = self.span.status(step, elapsed, &message());
         match &mut self.output {
             Output::Bar(bar) => {
-                bar.set_position(step.saturating_sub(self.span.first));
                 bar.set_message(line);
+                bar.set_position(step.saturating_sub(self.span.first));
             }
             Output::Lines { out, .. } => {
                 // Nowhere to complain to if standard error is closed.
@@ -205,17 +205,15 @@ fn fraction(first: u64, step: u64, last: u64) -> f64 {
 }
 
 /// Steps per second, and ns/day if a step's time is known.
-fn speed(steps: u64, elapsed: Duration, time_step: Option<f64>) -> String {
+fn speeds(steps: u64, elapsed: Duration, time_step: Option<f64>) -> (String, Option<String>) {
     let seconds = elapsed.as_secs_f64();
     if steps == 0 || seconds <= 0.0 {
-        return "– steps/s".into();
+        return ("– steps/s".into(), None);
     }
     let rate = steps as f64 / seconds;
-    match time_step {
-        // ps a step × steps a second × seconds a day / 1000 ps a ns
-        Some(dt) => format!("{} steps/s, {} ns/day", human_rate(rate), human_rate(dt * rate * 86.4)),
-        None => format!("{} steps/s", human_rate(rate)),
-    }
+    // ps a step × steps a second × seconds a day / 1000 ps a ns
+    let per_day = time_step.map(|dt| format!("{} ns/day", human_rate(dt * rate * 86.4)));
+    (format!("{} steps/s", human_rate(rate)), per_day)
 }
 
 fn with_message(line: String, message: &str) -> String {
@@ -232,7 +230,7 @@ struct Span {
 }
 
 impl Span {
-    /// The state in a line: `25 % step 25,000/100,000, 1.2 k steps/s, 1 min 2 s left, T 300 K`.
+    /// The state in a line: `25 %, 3 min left, step 25,000/100,000, 72.0 ns/day, T 300 K`.
     fn status(&self, step: u64, elapsed: Duration, message: &str) -> String {
         let done = step.saturating_sub(self.resumed);
         let percent = (fraction(self.first, step, self.last) * 100.0).floor();
@@ -243,14 +241,16 @@ impl Span {
             format!("{} left", human_time(seconds))
         };
         let (step, last) = (human_count(step), human_count(self.last));
-        let speed = speed(done, elapsed, self.time_step);
-        with_message(format!("{percent:>3} % step {step}/{last}, {speed}, {left}"), message)
+        let (rate, per_day) = speeds(done, elapsed, self.time_step);
+        let speed = per_day.unwrap_or(rate);
+        with_message(format!("{percent:>3} %, {left}, step {step}/{last}, {speed}"), message)
     }
 
     /// What was done, in a line.
     fn summary(&self, step: u64, elapsed: Duration, message: &str) -> String {
         let done = step.saturating_sub(self.resumed);
-        let speed = speed(done, elapsed, self.time_step);
+        let (rate, per_day) = speeds(done, elapsed, self.time_step);
+        let speed = per_day.map_or(rate.clone(), |per_day| format!("{rate}, {per_day}"));
         let time = human_time(elapsed.as_secs_f64());
         let plural = if done == 1 { "" } else { "s" };
         let mut line = format!("{} step{plural} in {time} ({speed})", human_count(done));
@@ -392,18 +392,18 @@ mod tests {
         assert_eq!(
             Span { time_step: Some(0.002), ..span }.status(25_000, minute, "T 300 K"),
             // 25,000 steps in 60 s are 416.7 steps/s, 0.8333 ps/s, 72 ns/day; three more minutes to go.
-            " 25 % step 25,000/100,000, 417 steps/s, 72.0 ns/day, 3 min left, T 300 K"
+            " 25 %, 3 min left, step 25,000/100,000, 72.0 ns/day, T 300 K"
         );
         // A resumed run is as far as its steps say, and as fast as it is now.
         assert_eq!(
             Span { resumed: 50_000, ..span }.status(75_000, minute, ""),
-            " 75 % step 75,000/100,000, 417 steps/s, 1 min left"
+            " 75 %, 1 min left, step 75,000/100,000, 417 steps/s"
         );
         // A stage counts from its own start.
         let stage = Span { first: 50_000, resumed: 50_000, ..span };
-        assert_eq!(stage.status(75_000, minute, ""), " 50 % step 75,000/100,000, 417 steps/s, 1 min left");
+        assert_eq!(stage.status(75_000, minute, ""), " 50 %, 1 min left, step 75,000/100,000, 417 steps/s");
         let nothing = Span { first: 5, resumed: 5, last: 0, time_step: None };
-        assert_eq!(nothing.status(5, Duration::ZERO, ""), "100 % step 5/0, – steps/s, – left");
+        assert_eq!(nothing.status(5, Duration::ZERO, ""), "100 %, – left, step 5/0, – steps/s");
         let short = Span { last: 1_200, ..span };
         assert_eq!(
             short.summary(1_200, minute, "E −3 kJ/mol"),

@@ -76,7 +76,9 @@ impl<DB: DrawingBackend> Plotters<DB> {
     fn new(backend: DB, scale: u32, bitmap: bool) -> Result<Self, PlotError> {
         let family = font().ok_or_else(|| failed("the embedded font is broken"))?;
         let canvas = Plotters { area: backend.into_drawing_area(), family, scale: f64::from(scale), bitmap };
-        canvas.area.fill(&WHITE.rgb()).map_err(failed)?;
+        if !bitmap {
+            canvas.area.fill(&WHITE.rgb()).map_err(failed)?;
+        }
         Ok(canvas)
     }
 
@@ -205,7 +207,8 @@ pub(super) fn png(
     let finer = if height <= 2500 { 3 } else { 1 };
     let (out_width, out_height) = (width * scale, height * scale);
     let (full_width, full_height) = (out_width * finer, out_height * finer);
-    let mut pixels = vec![0u8; full_width as usize * full_height as usize * 3];
+    // White from the start.
+    let mut pixels = vec![255u8; full_width as usize * full_height as usize * 3];
     {
         let backend = BitMapBackend::with_buffer(&mut pixels, (full_width, full_height));
         let canvas = Plotters::new(backend, scale * finer, true)?;
