@@ -28,7 +28,7 @@ pub const BLUE: Color = Color(0, 114, 178);
 pub const VERMILION: Color = Color(213, 94, 0);
 /// Bluish green of the Okabe–Ito palette.
 pub const GREEN: Color = Color(0, 158, 115);
-/// Reddish purple of the Okabe–Ito palette.
+/// Reddish purple, a little darker than that of the Okabe–Ito palette.
 pub const PURPLE: Color = Color(184, 92, 148);
 /// Orange of the Okabe–Ito palette.
 pub const ORANGE: Color = Color(230, 159, 0);
