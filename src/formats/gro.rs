@@ -235,10 +235,8 @@ fn head<R: BufRead>(lines: &mut Lines<R>) -> Result<Option<(String, usize)>, For
         }
         blank = true;
     };
-    if blank {
-        if let Ok(count) = title.trim().parse() {
-            return Ok(Some((String::new(), count)));
-        }
+    if blank && let Ok(count) = title.trim().parse() {
+        return Ok(Some((String::new(), count)));
     }
     if !lines.advance()? {
         return Err(lines.error_at_end("the file ends before the number of atoms"));
@@ -281,11 +279,15 @@ struct Atom {
     velocity: Option<[f64; 3]>,
 }
 
-/// Where the decimal points of positions stand, and how far apart.
+/// Where the decimal points stand.
 #[derive(Clone, Copy)]
 struct Points {
-    first: usize,
+    /// Columns of a number, which is how far apart they are.
     width: usize,
+    /// Columns in front of the point of a position.
+    position: usize,
+    /// Columns in front of the point of a velocity, once one was seen.
+    velocity: Option<usize>,
 }
 
 const LABELS: usize = 20;
@@ -308,11 +310,12 @@ fn atom(line: &[u8], points: &mut Option<Points>) -> Result<Atom, (Option<usize>
     if name.is_empty() {
         return Err((Some(10), "the atom name in columns 11 to 15 is blank".into()));
     }
-    let Points { first, width } = match *points {
+    let points = match points {
         Some(p) => p,
-        None => *points.insert(detect(line)?),
+        None => points.insert(detect(line)?),
     };
-    let before = first - LABELS; // digits and sign in front of the point, at least
+    let width = points.width;
+    // The k-th number, with so many columns `before` its point.
     let read = |k: usize, before: usize, what: &str| {
         let from = LABELS + k * width;
         let bytes = line.get(from..(from + width).min(line.len())).unwrap_or(&[]);
@@ -334,15 +337,15 @@ fn atom(line: &[u8], points: &mut Option<Points>) -> Result<Atom, (Option<usize>
     let three = |k: usize, before: usize, what: &str| {
         Ok([read(k, before, what)?, read(k + 1, before, what)?, read(k + 2, before, what)?])
     };
-    let position = three(0, before, "coordinates")?;
+    let position = three(0, points.position, "coordinates")?;
     let rest = line.get(LABELS + 3 * width..).unwrap_or(&[]);
     let velocity = if rest.iter().all(u8::is_ascii_whitespace) {
         None
     } else {
-        if before == 0 {
-            return Err((None, "the columns leave no place for velocities".into()));
-        }
-        Some(three(3, before - 1, "velocities")?)
+        // Usually they have one decimal more than positions, but not in the files of every program.
+        let place = || rest.iter().position(|&b| b == b'.').unwrap_or(0);
+        let before = *points.velocity.get_or_insert_with(place);
+        Some(three(3, before, "velocities")?)
     };
     if line.len() > LABELS + 6 * width && !line[LABELS + 6 * width..].iter().all(u8::is_ascii_whitespace) {
         return Err((Some(LABELS + 6 * width), "unexpected text behind the velocities".into()));
@@ -356,11 +359,11 @@ fn detect(line: &[u8]) -> Result<Points, (Option<usize>, String)> {
     let (Some(first), Some(second)) = (points.next(), points.next()) else {
         return Err((None, "expected 3 coordinates with decimal points behind column 20".into()));
     };
-    let width = second - first;
-    if first - LABELS >= width {
+    let (width, position) = (second - first, first - LABELS);
+    if position >= width {
         return Err((Some(first), format!("decimal points {width} columns apart do not fit this place")));
     }
-    Ok(Points { first, width })
+    Ok(Points { width, position, velocity: None })
 }
 
 /// The cell line: numbers with blanks between them, or without if they all have equally many decimals.
