@@ -190,13 +190,11 @@ mod tests {
         let cell = lattice.cell();
         let all = lattice.positions();
         let distance2 = |a: &[f64; 3], b: &[f64; 3]| {
-            (0..3).map(|k| {
-                let d = a[k] - b[k];
-                (d - (d / cell[k][k]).round() * cell[k][k]).powi(2)
-            })
+            let along = |k: usize| a[k] - b[k] - ((a[k] - b[k]) / cell[k][k]).round() * cell[k][k];
+            (0..3).map(|k| along(k).powi(2)).sum::<f64>()
         };
         let of = |i: usize| {
-            let others = (0..all.len()).filter(|&j| j != i).map(|j| distance2(&all[i], &all[j]).sum::<f64>());
+            let others = (0..all.len()).filter(|&j| j != i).map(|j| distance2(&all[i], &all[j]));
             let others: Vec<f64> = others.collect();
             let nearest = others.iter().copied().fold(f64::INFINITY, f64::min);
             (nearest, others.iter().filter(|&&d| d < nearest * 1.000_001).count())
