@@ -23,7 +23,7 @@ use std::io::{self, BufRead, Write};
 
 use super::TrajectoryWriter;
 use super::frame::{AtomLabel, FormatError, Frame, FrameMark, FrameUnits, Residue, Scan, invalid};
-use super::text::Lines;
+use super::text::{Lines, write_fixed};
 
 /// Writes frames, one after the other, as GRO.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ fn name(text: &mut String, name: &str, right: bool) -> io::Result<()> {
 
 fn field(text: &mut String, x: f64, decimals: usize, width: usize, what: &str) -> io::Result<()> {
     let start = text.len();
-    let _ = write!(text, "{x:width$.decimals$}");
+    write_fixed(text, x, decimals, width);
     if !x.is_finite() || text.len() - start > width {
         return Err(invalid(format!("the {what} {x} does not fit the columns of GRO")));
     }

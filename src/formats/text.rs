@@ -1,7 +1,7 @@
 //! Lines with their numbers, and decimal numbers whose point moves exactly.
 
 use std::fmt::Write as _;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
 use super::frame::FormatError;
 
@@ -101,12 +101,97 @@ pub(super) fn parse_shifted(token: &str, shift: i32) -> Option<f64> {
         Some(at) => (&token[..at], token[at + 1..].parse::<i32>().ok()?),
         None => (token, 0),
     };
+    // Beyond these every f64 is 0 or infinite, whatever the digits of a line of sane length.
+    let exponent = exponent.clamp(-1_000_000, 1_000_000) + shift;
+    if let Some(x) = short(mantissa, exponent) {
+        return Some(x);
+    }
     if !mantissa.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+')) {
         return None;
     }
-    // Beyond these every f64 is 0 or infinite, whatever the digits of a line of sane length.
-    let exponent = exponent.clamp(-1_000_000, 1_000_000) + shift;
-    format!("{mantissa}e{exponent}").parse().ok()
+    let mut buffer = [0; 64];
+    let mut rest = &mut buffer[..];
+    if io::Write::write_fmt(&mut rest, format_args!("{mantissa}e{exponent}")).is_err() {
+        return format!("{mantissa}e{exponent}").parse().ok();
+    }
+    let length = 64 - rest.len();
+    std::str::from_utf8(&buffer[..length]).ok()?.parse().ok()
+}
+
+/// The number `mantissa` times 10 to the power `exponent`, if that takes only one rounding: the digits and
+/// the power of ten are then both exact as f64.
+fn short(mantissa: &str, exponent: i32) -> Option<f64> {
+    const POWERS: [f64; 23] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
+        1e18, 1e19, 1e20, 1e21, 1e22,
+    ];
+    let (negative, digits) = match mantissa.strip_prefix('-') {
+        Some(digits) => (true, digits.as_bytes()),
+        None => (false, mantissa.as_bytes()),
+    };
+    if digits.is_empty() || digits.len() > 17 {
+        return None;
+    }
+    let mut whole = 0_u64;
+    let mut decimals = None;
+    for (i, &b) in digits.iter().enumerate() {
+        match b {
+            b'0'..=b'9' => whole = 10 * whole + u64::from(b - b'0'),
+            b'.' if decimals.is_none() && digits.len() > 1 => decimals = Some(digits.len() - 1 - i),
+            _ => return None,
+        }
+    }
+    if whole > 1 << 53 {
+        return None;
+    }
+    let exponent = exponent - decimals.unwrap_or(0) as i32;
+    let power = *POWERS.get(exponent.unsigned_abs() as usize)?;
+    let x = if exponent < 0 { whole as f64 / power } else { whole as f64 * power };
+    Some(if negative { -x } else { x })
+}
+
+/// Appends `x` with `decimals` digits behind the point, in at least `width` columns.
+pub(super) fn write_fixed(out: &mut String, x: f64, decimals: usize, width: usize) {
+    const POWERS: [u64; 13] = [
+        1,
+        10,
+        100,
+        1000,
+        10_000,
+        100_000,
+        1_000_000,
+        10_000_000,
+        100_000_000,
+        1_000_000_000,
+        10_000_000_000,
+        100_000_000_000,
+        1_000_000_000_000,
+    ];
+    let scaled = POWERS.get(decimals).map(|&p| (x * p as f64).round()).filter(|s| s.abs() < 1e15);
+    let Some(scaled) = scaled else {
+        let _ = write!(out, "{x:width$.decimals$}"); // far slower, for large and for no numbers
+        return;
+    };
+    let mut digits = [b' '; 24];
+    let mut at = digits.len();
+    let mut rest = scaled.abs() as u64;
+    let mut written = 0;
+    while rest > 0 || written <= decimals {
+        if written == decimals && decimals > 0 {
+            at -= 1;
+            digits[at] = b'.';
+        }
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        written += 1;
+    }
+    if scaled < 0.0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    (digits.len() - at..width).for_each(|_| out.push(' '));
+    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
 /// Appends `x` times 10 to the power `shift`, in the fewest digits from which [`parse_shifted`] with
@@ -116,31 +201,35 @@ pub(super) fn write_shifted(out: &mut String, x: f64, shift: i32) {
         let _ = write!(out, "{x}");
         return;
     }
-    let start = out.len();
-    let _ = write!(out, "{x:e}");
-    let written = out.split_off(start);
-    let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
+    let mut buffer = [0; 32]; // -1.2345678901234567e-308 takes 24
+    let mut rest = &mut buffer[..];
+    let _ = io::Write::write_fmt(&mut rest, format_args!("{x:e}"));
+    let length = 32 - rest.len();
+    let written = std::str::from_utf8(&buffer[..length]).unwrap_or_default();
+    let (mantissa, exponent) = written.split_once('e').unwrap_or((written, "0"));
     let exponent = exponent.parse::<i32>().unwrap_or(0) + shift;
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |m| ("-", m));
-    let digits: String = mantissa.chars().filter(|&c| c != '.').collect();
+    let (one, more) = (&mantissa[..1], mantissa.get(2..).unwrap_or("")); // around the point
     out.push_str(sign);
     match exponent {
-        _ if digits == "0" => out.push_str("0.0"),
+        _ if mantissa == "0" => out.push_str("0.0"),
         -5..0 => {
             out.push_str("0.");
             (exponent..-1).for_each(|_| out.push('0'));
-            out.push_str(&digits);
+            out.push_str(one);
+            out.push_str(more);
         }
         0..17 => {
-            let whole = exponent as usize + 1;
-            if digits.len() <= whole {
-                out.push_str(&digits);
-                (digits.len()..whole).for_each(|_| out.push('0'));
+            let whole = exponent as usize; // digits between the first and the point
+            out.push_str(one);
+            if more.len() <= whole {
+                out.push_str(more);
+                (more.len()..whole).for_each(|_| out.push('0'));
                 out.push_str(".0");
             } else {
-                out.push_str(&digits[..whole]);
+                out.push_str(&more[..whole]);
                 out.push('.');
-                out.push_str(&digits[whole..]);
+                out.push_str(&more[whole..]);
             }
         }
         _ => {
@@ -179,7 +268,48 @@ mod tests {
         }
     }
 
+    #[test]
+    fn fixed_digits() {
+        let fixed = |x: f64, decimals, width| {
+            let mut s = String::new();
+            write_fixed(&mut s, x, decimals, width);
+            s
+        };
+        assert_eq!(fixed(1.2345, 3, 8), "   1.235"); // the double nearest to 1.2345 is above it
+        assert_eq!(fixed(-0.05, 2, 0), "-0.05");
+        assert_eq!(fixed(-0.0001, 2, 0), "0.00");
+        assert_eq!(fixed(12.5, 0, 4), "  13");
+        assert_eq!(fixed(-999.999, 3, 8), "-999.999");
+        assert_eq!(fixed(1e20, 1, 0), "100000000000000000000.0");
+        assert_eq!(fixed(f64::NAN, 1, 5), "  NaN");
+        assert_eq!(fixed(0.5, 14, 0), "0.50000000000000");
+    }
+
     proptest! {
+        #[test]
+        fn fixed_digits_are_those_of_the_standard_library(x in -1e6..1e6_f64, decimals in 0..9_usize) {
+            // Half a unit of the last digit more or less is a matter of the last bit.
+            let mut ours = String::new();
+            write_fixed(&mut ours, x, decimals, 12);
+            let theirs = format!("{x:12.decimals$}");
+            let difference = ours.trim().parse::<f64>().unwrap() - theirs.trim().parse::<f64>().unwrap();
+            let doubt = (x.abs() * 10_f64.powi(decimals as i32)).fract() - 0.5;
+            prop_assert!(
+                ours == theirs || doubt.abs() < 1e-4 || theirs.trim().parse() == Ok(-0.0),
+                "{ours} {theirs} {difference}"
+            );
+        }
+
+        #[test]
+        fn short_numbers_are_parsed_as_the_standard_library_does(
+            token in "-?[0-9]{0,9}(\\.[0-9]{0,9})?([eEd][+-]?[0-9]{1,3})?", shift in -3i32..4)
+        {
+            let expected = token.replace('d', "e");
+            let (m, e) = expected.split_once(['e', 'E']).unwrap_or((&expected, "0"));
+            let expected = format!("{m}e{}", e.parse::<i32>().unwrap() + shift).parse::<f64>().ok();
+            prop_assert_eq!(parse_shifted(&token, shift).map(f64::to_bits), expected.map(f64::to_bits));
+        }
+
         #[test]
         fn a_shift_and_back_keeps_every_bit(x in proptest::num::f64::NORMAL
             | proptest::num::f64::SUBNORMAL | proptest::num::f64::ZERO, shift in -3i32..4)

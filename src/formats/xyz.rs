@@ -41,7 +41,7 @@ use super::frame::{
     AtomLabel, Column, ColumnData, FormatError, Frame, FrameMark, FrameUnits, InfoValue, Residue, Scan,
     invalid,
 };
-use super::text::{Lines, parse_shifted, write_shifted};
+use super::text::{Lines, parse_shifted, write_fixed, write_shifted};
 
 /// 1 eV in kJ/mol (CODATA 2018; e and N_A are exact).
 const EV: f64 = 1.602_176_634e-19 * 6.022_140_76e23 / 1000.0;
@@ -299,10 +299,10 @@ fn each<T>(
 }
 
 fn real(text: &mut String, x: f64, digits: Digits) {
-    let _ = match digits {
-        Digits::Shortest => write!(text, "{x:?}"),
-        Digits::Fixed(d) => write!(text, "{x:.d$}"),
-    };
+    match digits {
+        Digits::Shortest => write_shifted(text, x, 0),
+        Digits::Fixed(d) => write_fixed(text, x, d, 0),
+    }
 }
 
 fn word(text: &mut String, s: &str, what: &str) -> io::Result<()> {
@@ -565,10 +565,11 @@ impl<'a> Iterator for Tokens<'a> {
     type Item = (usize, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = &self.line[self.at..];
-        let start = self.at + (rest.len() - rest.trim_start().len());
+        // Blanks are ASCII ones: to look at bytes only is much faster in files of gigabytes.
+        let blanks = self.line.as_bytes()[self.at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
+        let start = self.at + blanks;
         let rest = &self.line[start..];
-        let length = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let length = rest.bytes().position(|b| b.is_ascii_whitespace()).unwrap_or(rest.len());
         self.at = start + length;
         (length > 0).then(|| (start, &rest[..length]))
     }
@@ -657,7 +658,7 @@ impl<R: BufRead> XyzReader<R> {
             .unwrap_or_else(|| vec![Property::new("species", 'S', 1), Property::new("pos", 'R', 3)]);
         if plain && count > 0 && self.lines.advance()? {
             // What else stands in the first atom's line, all others must have too.
-            let found = self.lines.text().split_whitespace().count();
+            let found = Tokens { line: &self.lines.text(), at: 0 }.count();
             if found > 4 {
                 properties.push(Property::new("extra", 'S', found - 4));
             }
