@@ -8,6 +8,7 @@ pub mod formats;
 pub mod input;
 pub mod integrate;
 pub mod neighbors;
+pub mod observe;
 pub mod plot;
 pub mod random;
 pub mod system;

@@ -2,6 +2,7 @@
 
 pub mod atoms;
 pub mod cell;
+pub mod lattice;
 pub mod positions;
 pub mod state;
 
