@@ -47,8 +47,8 @@ pub(super) struct Bins {
     pub axes: [Axis; 3],
     /// Where each bin starts in what follows; the last axis runs fastest.
     pub starts: Vec<u32>,
-    /// Atoms by bin, and in a bin by index.
-    pub order: Vec<u32>,
+    /// Atoms by bin, and in a bin by index; in the upper half of each number.
+    pub order: Vec<u64>,
     /// Their fractions.
     pub fractions: [Vec<f64>; 3],
     bin_of: Vec<u32>,
@@ -145,7 +145,7 @@ impl Bins {
         for (atom, &bin) in self.bin_of.iter().enumerate().rev() {
             self.starts[bin as usize] -= 1;
             let slot = self.starts[bin as usize] as usize;
-            self.order[slot] = atom as u32;
+            self.order[slot] = (atom as u64) << 32;
             for (f, &s) in self.fractions.iter_mut().zip(&rows[atom]) {
                 f[slot] = s;
             }

@@ -534,14 +534,19 @@ impl Search<'_> {
             }
             let keys = &mut chunk.keys[..length];
             keys.sort_unstable();
+            // The atom itself was found, too.
+            let itself = (i as u64) << 32 | u64::from(self.shift([0; 3]));
+            let (left, right) = keys.split_at(keys.partition_point(|&key| key < itself));
+            let right = right.strip_prefix(&[itself]).unwrap_or(right);
+            let keys = left.iter().chain(right);
             let before = chunk.entries.len();
-            let entry = |&mut key: &mut u64| Neighbor { j: (key >> 32) as u32, shift: key as u32 };
+            let entry = |&key: &u64| Neighbor { j: (key >> 32) as u32, shift: key as u32 };
             self.exclude(i, &mut chunk.excluded);
             if chunk.excluded.is_empty() {
-                chunk.entries.extend(keys.iter_mut().map(entry));
+                chunk.entries.extend(keys.map(entry));
             } else {
                 let mut excluded = chunk.excluded.iter().copied().peekable();
-                chunk.entries.extend(keys.iter_mut().filter_map(|key| {
+                chunk.entries.extend(keys.filter_map(|key| {
                     while excluded.next_if(|&e| e < *key).is_some() {}
                     (excluded.peek() != Some(key)).then(|| entry(key))
                 }));
@@ -573,7 +578,6 @@ impl Search<'_> {
         let [x, y, z] = &self.bins.axes;
         let u = self.rows[i];
         let ends = |axis: &Axis, s: f64| (axis.place(s - axis.reach), axis.place(s + axis.reach));
-        let itself = (i as u64) << 32 | u64::from(self.shift([0; 3]));
         let mut length = 0;
         let ((mut px, x_last), (y_first, y_last)) = (ends(x, u[0]), ends(y, u[1]));
         let (z_first, z_last) = ends(z, u[2]);
@@ -589,7 +593,7 @@ impl Search<'_> {
                     if !range.is_empty() {
                         chunk.tested += range.len() as u64;
                         let n = [px.0, py.0, n];
-                        length = self.scan::<DIAGONAL>(range, u, n, itself, &mut chunk.keys, length);
+                        length = self.scan::<DIAGONAL>(range, u, n, &mut chunk.keys, length);
                     }
                 }
                 if length as f64 > 4.0 * MOST_NEIGHBORS {
@@ -609,7 +613,6 @@ impl Search<'_> {
         range: std::ops::Range<usize>,
         u: [f64; 4],
         n: [i32; 3],
-        itself: u64,
         keys: &mut Vec<u64>,
         mut length: usize,
     ) -> usize {
@@ -636,10 +639,10 @@ impl Search<'_> {
                 };
                 *out = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
             }
+            // Every key is written, and the place moves on for those that are near: no branches.
             for (&squared, &j) in squared.iter().zip(order) {
-                let key = u64::from(j) << 32 | shift;
-                keys[length] = key;
-                length += usize::from((squared < self.radius_squared) & (key != itself));
+                keys[length] = j | shift;
+                length += usize::from(squared < self.radius_squared);
             }
         }
         length
