@@ -29,8 +29,10 @@ impl Axis {
     /// Image and bin of any fraction.
     #[inline(always)]
     pub fn place(&self, s: f64) -> (i32, usize) {
-        let whole = if self.periodic { s.floor() } else { 0.0 };
-        (whole as i32, self.bin(s - whole))
+        // The floor, without a call where the processor has no instruction for it.
+        let truncated = if self.periodic { s as i32 } else { 0 };
+        let whole = truncated - i32::from(self.periodic && f64::from(truncated) > s);
+        (whole, self.bin(s - f64::from(whole)))
     }
 
     /// The largest image number that can be in reach.
@@ -45,8 +47,8 @@ pub(super) struct Bins {
     pub axes: [Axis; 3],
     /// Where each bin starts in what follows; the last axis runs fastest.
     pub starts: Vec<u32>,
-    /// Atoms by bin, and in a bin by index.
-    pub order: Vec<u32>,
+    /// Atoms by bin, and in a bin by index; in the upper half of each number.
+    pub order: Vec<u64>,
     /// Their fractions.
     pub fractions: [Vec<f64>; 3],
     bin_of: Vec<u32>,
@@ -78,12 +80,16 @@ impl Bins {
                 spread *= bounds[k].1 - bounds[k].0 + self.axes[k].reach;
             }
         }
-        // Bins half as wide as the radius, but not many more bins than atoms.
-        let most = (4 * rows.len() + 64) as f64;
-        let wanted = |bounds: &[(f64, f64); 3], width: f64| -> [f64; 3] {
-            std::array::from_fn(|k| ((bounds[k].1 - bounds[k].0) * height(k) / width).floor().clamp(1.0, 1e9))
+        // A few wide columns of short bins cost least (measured): more and narrower ones would look at fewer
+        // atoms, but in shorter runs. Not many more bins than atoms.
+        let most = (4.0 * rows.len() as f64 + 64.0).min(4e9);
+        let wanted = |bounds: &[(f64, f64); 3], scale: f64| -> [f64; 3] {
+            let width = [2.0 / 3.0, 2.0 / 3.0, 0.25].map(|w| w * scale * radius);
+            std::array::from_fn(|k| {
+                ((bounds[k].1 - bounds[k].0) * height(k) / width[k]).floor().clamp(1.0, 1e9)
+            })
         };
-        let mut counts = wanted(&bounds, 0.5 * radius);
+        let mut counts = wanted(&bounds, 1.0);
         if counts.iter().product::<f64>() > most {
             // A few atoms far out on a free axis may share the outermost bins.
             for k in (0..3).filter(|&k| !periodic[k]) {
@@ -97,11 +103,11 @@ impl Bins {
                     bounds[k] = (low, high);
                 }
             }
-            let mut width = 0.5 * radius;
-            counts = wanted(&bounds, width);
+            let mut scale = 1.0;
+            counts = wanted(&bounds, scale);
             while counts.iter().product::<f64>() > most {
-                width *= 1.1;
-                counts = wanted(&bounds, width);
+                scale *= 1.1;
+                counts = wanted(&bounds, scale);
             }
         }
         for k in 0..3 {
@@ -139,7 +145,7 @@ impl Bins {
         for (atom, &bin) in self.bin_of.iter().enumerate().rev() {
             self.starts[bin as usize] -= 1;
             let slot = self.starts[bin as usize] as usize;
-            self.order[slot] = atom as u32;
+            self.order[slot] = (atom as u64) << 32;
             for (f, &s) in self.fractions.iter_mut().zip(&rows[atom]) {
                 f[slot] = s;
             }

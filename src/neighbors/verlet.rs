@@ -1,6 +1,9 @@
 //! Verlet's list: everything within the cut-off and a skin, in an order of its own.
 
-use super::{bins::Bins, exclusions::Exclusions};
+use super::{
+    bins::{Axis, Bins},
+    exclusions::Exclusions,
+};
 use crate::system::{
     cell::Cell,
     positions::{Positions, Snapshot},
@@ -531,14 +534,22 @@ impl Search<'_> {
             }
             let keys = &mut chunk.keys[..length];
             keys.sort_unstable();
+            // The atom itself was found, too.
+            let itself = (i as u64) << 32 | u64::from(self.shift([0; 3]));
+            let (left, right) = keys.split_at(keys.partition_point(|&key| key < itself));
+            let right = right.strip_prefix(&[itself]).unwrap_or(right);
+            let keys = left.iter().chain(right);
             let before = chunk.entries.len();
+            let entry = |&key: &u64| Neighbor { j: (key >> 32) as u32, shift: key as u32 };
             self.exclude(i, &mut chunk.excluded);
-            let mut excluded = chunk.excluded.iter().copied().peekable();
-            for &mut key in keys {
-                while excluded.next_if(|&e| e < key).is_some() {}
-                if excluded.peek() != Some(&key) {
-                    chunk.entries.push(Neighbor { j: (key >> 32) as u32, shift: key as u32 });
-                }
+            if chunk.excluded.is_empty() {
+                chunk.entries.extend(keys.map(entry));
+            } else {
+                let mut excluded = chunk.excluded.iter().copied().peekable();
+                chunk.entries.extend(keys.filter_map(|key| {
+                    while excluded.next_if(|&e| e < *key).is_some() {}
+                    (excluded.peek() != Some(key)).then(|| entry(key))
+                }));
             }
             chunk.lengths.push((chunk.entries.len() - before) as u32);
         }
@@ -566,29 +577,27 @@ impl Search<'_> {
     fn row<const DIAGONAL: bool>(&self, i: usize, chunk: &mut Chunk) -> usize {
         let [x, y, z] = &self.bins.axes;
         let u = self.rows[i];
-        let low = |axis: &super::bins::Axis, s: f64| axis.place(s - axis.reach);
-        let high = |axis: &super::bins::Axis, s: f64| axis.place(s + axis.reach);
-        let (z_low, z_high) = (low(z, u[2]), high(z, u[2]));
-        let itself = (i as u64) << 32 | u64::from(self.shift([0; 3]));
+        let ends = |axis: &Axis, s: f64| (axis.place(s - axis.reach), axis.place(s + axis.reach));
         let mut length = 0;
-        let (mut px, x_high) = (low(x, u[0]), high(x, u[0]));
-        while px <= x_high {
-            let (mut py, y_high) = (low(y, u[1]), high(y, u[1]));
-            while py <= y_high {
+        let ((mut px, x_last), (y_first, y_last)) = (ends(x, u[0]), ends(y, u[1]));
+        let (z_first, z_last) = ends(z, u[2]);
+        while px <= x_last {
+            let mut py = y_first;
+            while py <= y_last {
                 let column = (px.1 * y.count + py.1) * z.count;
-                for n in z_low.0..=z_high.0 {
-                    let first = if n == z_low.0 { z_low.1 } else { 0 };
-                    let last = if n == z_high.0 { z_high.1 } else { z.count - 1 };
+                for n in z_first.0..=z_last.0 {
+                    let first = if n == z_first.0 { z_first.1 } else { 0 };
+                    let last = if n == z_last.0 { z_last.1 } else { z.count - 1 };
                     let range = self.bins.starts[column + first] as usize
                         ..self.bins.starts[column + last + 1] as usize;
                     if !range.is_empty() {
                         chunk.tested += range.len() as u64;
-                        length =
-                            self.scan::<DIAGONAL>(range, u, [px.0, py.0, n], itself, &mut chunk.keys, length);
-                        if length as f64 > 4.0 * MOST_NEIGHBORS {
-                            return length;
-                        }
+                        let n = [px.0, py.0, n];
+                        length = self.scan::<DIAGONAL>(range, u, n, &mut chunk.keys, length);
                     }
+                }
+                if length as f64 > 4.0 * MOST_NEIGHBORS {
+                    return length;
                 }
                 py = if py.1 + 1 == y.count { (py.0 + 1, 0) } else { (py.0, py.1 + 1) };
             }
@@ -604,11 +613,10 @@ impl Search<'_> {
         range: std::ops::Range<usize>,
         u: [f64; 4],
         n: [i32; 3],
-        itself: u64,
         keys: &mut Vec<u64>,
         mut length: usize,
     ) -> usize {
-        const BLOCK: usize = 32;
+        const BLOCK: usize = 16;
         if keys.len() < length + range.len() {
             keys.resize((length + range.len()).next_power_of_two(), 0);
         }
@@ -631,10 +639,10 @@ impl Search<'_> {
                 };
                 *out = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
             }
+            // Every key is written, and the place moves on for those that are near: no branches.
             for (&squared, &j) in squared.iter().zip(order) {
-                let key = u64::from(j) << 32 | shift;
-                keys[length] = key;
-                length += usize::from((squared < self.radius_squared) & (key != itself));
+                keys[length] = j | shift;
+                length += usize::from(squared < self.radius_squared);
             }
         }
         length
