@@ -11,8 +11,8 @@ use crate::forces::{Entry, ParameterTable, Term};
 use potentials::catalog::Visitor;
 use potentials::cutoff::{Cut, CutEmbedding, ForceShift, Shift, Switch, Treatment, Truncate};
 use potentials::{
-    About, AngleEnergy, BondEnergy, DihedralEnergy, EmbeddingEnergy, Factor, FieldEnergy, GlobalEnergy, Origin,
-    PairEnergy, SiteEnergy, TripletEnergy, TupleEnergy,
+    About, AngleEnergy, BondEnergy, DihedralEnergy, EmbeddingEnergy, Factor, FieldEnergy, GlobalEnergy,
+    Origin, PairEnergy, SiteEnergy, TripletEnergy, TupleEnergy,
 };
 
 /// How an interaction ends at its cut-off; see [`potentials::cutoff`].
@@ -259,7 +259,11 @@ impl Visitor for Catalog {
         let build = |name: &str, table: ParameterTable, atoms: &[(u32, u32, [f64; 3])]| {
             Entry::boxed(name, table, FieldLaw::<E>::new(atoms.iter().copied()))
         };
-        self.add(EnergyKind::Field, &E::ABOUT, Builder::Field { build, factor: E::FACTOR, origin: E::ORIGIN });
+        self.add(
+            EnergyKind::Field,
+            &E::ABOUT,
+            Builder::Field { build, factor: E::FACTOR, origin: E::ORIGIN },
+        );
     }
     fn embedding<E: EmbeddingEnergy>(&mut self) {
         let build = |name: &str, ending: Ending, table: ParameterTable, types: TypePairs| {

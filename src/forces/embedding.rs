@@ -1,6 +1,6 @@
 //! Density → embedding energies, in two passes over the neighbours.
 
-use super::chunks::each_atom;
+use super::chunks::{each_atom, each_chunk};
 use super::pair::{TypePairs, closest, vectors};
 use super::parameters::PreparedTable;
 use super::term::{Closest, Law, ListNeed, Prepared, Sink, Sums};
@@ -86,45 +86,32 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
 
         // first pass: densities, embedding energies and their slopes
         slopes.resize(t.len(), 0.0);
-        {
-            use super::chunks::CHUNK;
-            use rayon::prelude::*;
-            partial.clear();
-            partial.resize(t.len().div_ceil(CHUNK), Sums::default());
-            slopes.par_chunks_mut(CHUNK).zip(partial.par_iter_mut()).enumerate().for_each(
-                |(chunk, (slopes, sums))| {
-                    for (k, slope) in slopes.iter_mut().enumerate() {
-                        let i = chunk * CHUNK + k;
-                        let mut density = zero;
-                        for block in near.list.row(i).chunks(V::WIDTH) {
-                            let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
-                            let r2 = Vec3::new(x, y, z).norm_squared();
-                            let inside = inside(block, i, r2);
-                            if inside.decided() != Some(false) {
-                                let rho = E::density(Distance::from_squared(r2), &params(block, i));
-                                density = density + V::select(inside, rho, zero);
-                            }
-                        }
-                        let density = density.sum();
-                        *slope = 0.0;
-                        if density > 0.0 {
-                            let row: &E::Prepared<f64> = &p.row(types.rows[kind(i, i)] as usize);
-                            let e = E::embedding::<Dual<f64>, f64>(Dual::variable(density), row);
-                            *slope = e.tangent;
-                            sums.add_energy(e.value);
-                        }
+        each_chunk(t.len(), slopes, 1, partial, &mut sink.sums, &|atoms, slopes, sums| {
+            for (i, slope) in atoms.zip(slopes) {
+                let mut density = zero;
+                for block in near.list.row(i).chunks(V::WIDTH) {
+                    let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
+                    let r2 = Vec3::new(x, y, z).norm_squared();
+                    let inside = inside(block, i, r2);
+                    if inside.decided() != Some(false) {
+                        let rho = E::density(Distance::from_squared(r2), &params(block, i));
+                        density = density + V::select(inside, rho, zero);
                     }
-                },
-            );
-            partial.iter().for_each(|s| sink.sums.add(s));
-        }
+                }
+                let density = density.sum();
+                *slope = 0.0;
+                if density > 0.0 {
+                    let row: &E::Prepared<f64> = &p.row(types.rows[kind(i, i)] as usize);
+                    let e = E::embedding::<Dual<f64>, f64>(Dual::variable(density), row);
+                    *slope = e.tangent;
+                    sums.add_energy(e.value);
+                }
+            }
+        });
 
         // second pass: dE/dr² = φ′ + F′ᵢ ρ′(j at i) + F′ⱼ ρ′(i at j), each pair seen from both sides
-        each_atom(
-            sink,
-            partial,
-            || (),
-            |(), i, force, sums| {
+        each_atom(sink, partial, &|atoms, forces, sums| {
+            for (i, force) in atoms.zip(forces) {
                 let (mut f, mut w, mut energy) = ([zero; 3], [zero; 6], zero);
                 for block in near.list.row(i).chunks(V::WIDTH) {
                     let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
@@ -161,8 +148,8 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
                 for k in 0..6 {
                     sums.0[k + 1] += 0.5 * w[k].sum();
                 }
-            },
-        );
+            }
+        });
     }
 
     fn closest(&self, frame: &Frame) -> Option<Closest> {

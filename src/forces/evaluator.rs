@@ -17,8 +17,9 @@ pub enum Kind {
     /// Each interaction differentiated by itself.
     #[default]
     Fused,
-    /// `Fused` on the two-lane number of the tests.
+    /// `Fused` on the two-lane number of the tests (only where debug assertions are on).
     #[doc(hidden)]
+    #[cfg(debug_assertions)]
     FusedTwo,
 }
 
@@ -260,6 +261,7 @@ impl Evaluator {
         for term in &mut self.terms {
             let mut sink = Sink { forces: &mut out.forces, sums: Sums::default() };
             match self.kind {
+                #[cfg(debug_assertions)]
                 Kind::FusedTwo => term.fused_two(&frame, &mut sink),
                 _ => term.fused(&frame, &mut sink),
             }
@@ -310,7 +312,7 @@ impl ForceSource for Evaluator {
         self.prepare(cell, positions)?;
         match self.kind {
             Kind::Tape => self.on_tape(cell, positions, out),
-            Kind::Fused | Kind::FusedTwo => self.fused(cell, positions, out),
+            _ => self.fused(cell, positions, out),
         }
         let finite =
             out.forces.iter().flatten().chain(&out.energies).chain(&out.virial).all(|x| x.is_finite());

@@ -84,6 +84,51 @@ fn scaled<S: Scalar, P: Coefficient<S>>(e: S, factor: Option<P>) -> S {
     }
 }
 
+/// The sum over pairs for any energy: `pair(r², row, part)` is the formula, `own(row)` the energy of an atom with
+/// itself. Compiled once for a kind of number, not for every energy.
+#[inline(never)]
+#[allow(clippy::too_many_arguments)]
+fn sum_of_pairs<S: Scalar, P: Coefficient<S>>(
+    view: &View<S>,
+    near: &Neighborhood,
+    types: &TypePairs,
+    special: &Special,
+    kind: Factor,
+    q: &[P],
+    pair: &dyn Fn(S, usize, f64) -> S,
+    own: &dyn Fn(usize) -> P,
+) -> S {
+    let frame = view.frame;
+    let t = &frame.atoms.types;
+    let one = |d: Vec3<S>, i: usize, j: usize, part: f64| -> Option<S> {
+        let of = t[i] as usize * types.types + t[j] as usize;
+        let r2 = d.norm_squared();
+        let inside = r2.lt(S::constant(types.cutoff2[of])).decided() == Some(true);
+        inside
+            .then(|| scaled(pair(r2, types.rows[of] as usize, part), factor(kind, frame.coulomb, q[i], q[j])))
+    };
+    let mut total = S::constant(0.0);
+    for i in 0..frame.atoms.len() {
+        for &n in near.list.row(i).iter().filter(|&&n| near.counts(i, n)) {
+            if let Some(e) = one(view.to_neighbor(i, n, near), i, n.j as usize, 1.0) {
+                total = total + e;
+            }
+        }
+        let of = t[i] as usize * (types.types + 1);
+        if special.remainder && types.cutoff2[of] > 0.0 {
+            let own = own(types.rows[of] as usize);
+            total = total + factor(kind, frame.coulomb, q[i], q[i]).map_or(own, |f| f * own).lift();
+        }
+    }
+    for &(i, j, part) in &special.pairs {
+        let (i, j) = (i as usize, j as usize);
+        if let Some(e) = one(view.nearest(i, j), i, j, part) {
+            total = total + e;
+        }
+    }
+    total
+}
+
 impl<E: PairEnergy> Law for PairLaw<E> {
     type Energy = E;
 
@@ -95,100 +140,82 @@ impl<E: PairEnergy> Law for PairLaw<E> {
     }
 
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], q: &[P]) -> S {
-        let (frame, near) = (view.frame, &view.frame.lists[self.list]);
-        let t = &frame.atoms.types;
-        let pair = |d: Vec3<S>, i: usize, j: usize, part: f64| -> Option<S> {
-            let types = t[i] as usize * self.types.types + t[j] as usize;
-            let (r2, limit) = (d.norm_squared(), self.types.cutoff2[types]);
-            if r2.lt(S::constant(limit)).decided() != Some(true) {
-                return None;
-            }
-            let (r, p) = (Distance::from_squared(r2), &p[self.types.rows[types] as usize]);
+        let pair = |r2: S, row: usize, part: f64| {
+            let (r, p) = (Distance::from_squared(r2), &p[row]);
             let mut e = if part == 0.0 { S::constant(0.0) } else { E::energy(r, p) * part };
             if self.special.remainder && part != 1.0 {
                 e = e + E::excluded(r, p) * (1.0 - part);
             }
-            Some(scaled(e, factor(E::FACTOR, frame.coulomb, q[i], q[j])))
+            e
         };
-        let mut total = S::constant(0.0);
-        for i in 0..frame.atoms.len() {
-            for &n in near.list.row(i).iter().filter(|&&n| near.counts(i, n)) {
-                let j = n.j as usize;
-                if let Some(e) = pair(view.to_neighbor(i, n, near), i, j, 1.0) {
-                    total = total + e;
-                }
-            }
-            if self.special.remainder {
-                let types = t[i] as usize * (self.types.types + 1);
-                if self.types.cutoff2[types] > 0.0 {
-                    let own: P = E::own(&p[self.types.rows[types] as usize]);
-                    let own = factor(E::FACTOR, frame.coulomb, q[i], q[i]).map_or(own, |f| f * own);
-                    total = total + own.lift();
-                }
-            }
-        }
-        for &(i, j, part) in &self.special.pairs {
-            let (i, j) = (i as usize, j as usize);
-            if let Some(e) = pair(view.nearest(i, j), i, j, part) {
-                total = total + e;
-            }
-        }
-        total
+        let own = |row: usize| E::own::<P>(&p[row]);
+        let near = &view.frame.lists[self.list];
+        sum_of_pairs(view, near, &self.types, &self.special, E::FACTOR, q, &pair, &own)
     }
 
     fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let near = &frame.lists[self.list];
         let types = &self.types;
-        each_atom(
-            sink,
-            &mut self.partial,
-            || (),
-            |(), i, force, sums| {
+        each_atom(sink, &mut self.partial, &|atoms, forces, sums| {
+            for (i, force) in atoms.zip(forces) {
                 row::<V, E>(frame, near, types, p, i, force, sums);
-            },
-        );
-        let mut one = |d: [f64; 3], i: usize, j: usize, part: f64| {
-            let t = frame.atoms.types[i] as usize * types.types + frame.atoms.types[j] as usize;
-            let r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-            if r2 >= types.cutoff2[t] {
-                return;
             }
-            let r = Distance::from_squared(Dual::new(r2, -2.0));
-            let p: &E::Prepared<f64> = &p.row(types.rows[t] as usize);
+        });
+        let (remainder, special) = (self.special.remainder, &self.special);
+        let pair = |r2: f64, row: usize, part: f64| {
+            let (r, p) = (Distance::from_squared(Dual::new(r2, -2.0)), &p.row::<E::Prepared<f64>>(row));
             let mut e = Dual::constant(0.0);
             if part != 0.0 {
                 e = E::energy::<Dual<f64>, f64>(r, p) * part;
             }
-            if self.special.remainder {
+            if remainder {
                 e = e + E::excluded::<Dual<f64>, f64>(r, p) * (1.0 - part);
             }
-            let e = scaled(e, factor(E::FACTOR, frame.coulomb, frame.charges[i], frame.charges[j]));
-            let f = d.map(|d| e.tangent * d);
-            for k in 0..3 {
-                sink.forces[i][k] -= f[k];
-                sink.forces[j][k] += f[k];
-            }
-            sink.sums.add_energy(e.value);
-            sink.sums.add_virial(d, f);
+            e
         };
-        for &(i, j, part) in &self.special.pairs {
-            let (i, j) = (i as usize, j as usize);
-            one(frame.nearest(i, j), i, j, part);
-        }
-        if self.special.remainder {
-            for (i, &t) in frame.atoms.types.iter().enumerate() {
-                let t = t as usize * (types.types + 1);
-                if types.cutoff2[t] > 0.0 {
-                    let own = E::own::<f64>(&p.row(types.rows[t] as usize));
-                    let f = factor(E::FACTOR, frame.coulomb, frame.charges[i], frame.charges[i]);
-                    sink.sums.add_energy(f.map_or(own, |f| f * own));
-                }
-            }
-        }
+        let own = |row: usize| E::own::<f64>(&p.row(row));
+        special_pairs(frame, types, special, E::FACTOR, sink, &pair, &own);
     }
 
     fn closest(&self, frame: &Frame) -> Option<Closest> {
         closest(frame, &frame.lists[self.list], self.range)
+    }
+}
+
+/// Forces of the special pairs, and the energies of atoms with themselves.
+fn special_pairs(
+    frame: &Frame,
+    types: &TypePairs,
+    special: &Special,
+    kind: Factor,
+    sink: &mut Sink,
+    pair: &dyn Fn(f64, usize, f64) -> Dual<f64>,
+    own: &dyn Fn(usize) -> f64,
+) {
+    let (t, q) = (&frame.atoms.types, frame.charges);
+    for &(i, j, part) in &special.pairs {
+        let (i, j) = (i as usize, j as usize);
+        let of = t[i] as usize * types.types + t[j] as usize;
+        let d = frame.nearest(i, j);
+        let r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+        if r2 >= types.cutoff2[of] {
+            continue;
+        }
+        let e = scaled(pair(r2, types.rows[of] as usize, part), factor(kind, frame.coulomb, q[i], q[j]));
+        let f = d.map(|d| e.tangent * d);
+        for k in 0..3 {
+            sink.forces[i][k] -= f[k];
+            sink.forces[j][k] += f[k];
+        }
+        sink.sums.add_energy(e.value);
+        sink.sums.add_virial(d, f);
+    }
+    for (i, &t) in t.iter().enumerate().filter(|_| special.remainder) {
+        let of = t as usize * (types.types + 1);
+        if types.cutoff2[of] > 0.0 {
+            let own = own(types.rows[of] as usize);
+            sink.sums.add_energy(factor(kind, frame.coulomb, q[i], q[i]).map_or(own, |f| f * own));
+        }
     }
 }
 

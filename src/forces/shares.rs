@@ -3,7 +3,7 @@
 //! Each atom writes the forces it exerts beside its list entries; afterwards every atom collects what its
 //! neighbours wrote for it (the mirror entries). Sums are taken in list order, whatever the number of threads.
 
-use super::chunks::{CHUNK, each_atom};
+use super::chunks::{Body, CHUNK, each_atom};
 use super::term::{Sink, Sums};
 use super::view::Neighborhood;
 use rayon::prelude::*;
@@ -16,17 +16,12 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// For every atom i, `f(scratch, i, row of shares, sums)`; then forces are collected into the sink. The force
-    /// on i itself is minus the sum of its row.
-    pub fn each_site<X>(
-        &mut self,
-        near: &Neighborhood,
-        sink: &mut Sink,
-        scratch: impl Fn() -> X + Sync,
-        f: impl Fn(&mut X, usize, &mut [[f64; 3]], &mut Sums) + Sync,
-    ) {
+    /// Runs `body` over chunks of atoms: it is given the atoms, their rows of shares one after the other, and the
+    /// sums. Then forces are collected into the sink. The force on an atom itself is minus the sum of its row.
+    pub fn each_site(&mut self, near: &Neighborhood, sink: &mut Sink, body: Body<[f64; 3]>) {
         let Self { forces, partial } = self;
         let (starts, n) = (near.list.starts(), sink.forces.len());
+        forces.clear();
         forces.resize(near.list.entries().len(), [0.0; 3]);
         partial.clear();
         partial.resize(n.div_ceil(CHUNK), Sums::default());
@@ -39,28 +34,18 @@ impl Shares {
             rest = others;
             tasks.push((first..last, own, sums));
         }
-        tasks.into_par_iter().for_each_init(&scratch, |x, (atoms, own, sums)| {
-            let base = starts[atoms.start];
-            for i in atoms {
-                let row = &mut own[(starts[i] - base) as usize..(starts[i + 1] - base) as usize];
-                row.fill([0.0; 3]);
-                f(x, i, row, sums);
-            }
-        });
+        tasks.into_par_iter().for_each(|(atoms, own, sums)| body(atoms, own, sums));
         partial.iter().for_each(|s| sink.sums.add(s));
         let mirrors = near.list.mirrors().unwrap_or(&[]);
-        each_atom(
-            sink,
-            partial,
-            || (),
-            |(), i, force, _| {
+        each_atom(sink, partial, &|atoms, out, _| {
+            for (i, force) in atoms.zip(out) {
                 for entry in starts[i] as usize..starts[i + 1] as usize {
                     let (own, theirs) = (forces[entry], forces[mirrors[entry] as usize]);
                     for k in 0..3 {
                         force[k] += theirs[k] - own[k];
                     }
                 }
-            },
-        );
+            }
+        });
     }
 }

@@ -76,31 +76,36 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
         let Self { types, reach2, list, shares, .. } = self;
         let (near, t) = (&frame.lists[*list], &frame.atoms.types);
         // one site at a time, the same in every lane
-        let rows = || p.rows::<V::Parameter, E::Prepared<V::Parameter>>(|x| V::constant(x).parameter());
-        let scratch = || (Tape::<V>::new(), Adjoints::<V>::default(), Vec::new(), rows());
-        shares.each_site(near, sink, scratch, |(tape, adjoints, found, p), i, shares, sums| {
-            let from = t[i] as usize;
-            found.clear();
-            for (entry, &n) in near.list.row(i).iter().enumerate() {
-                let (kind, d) = (t[n.j as usize] as usize, near.vector(frame.cell, i, n));
-                if d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < reach2[from * types.types + kind] {
-                    found.push((entry, kind, d));
+        let starts = near.list.starts();
+        shares.each_site(near, sink, &|atoms, shares, sums| {
+            let (mut tape, mut adjoints, mut found) = (Tape::<V>::new(), Adjoints::default(), Vec::new());
+            let p = &p.rows::<V::Parameter, E::Prepared<V::Parameter>>(|x| V::constant(x).parameter());
+            let first = starts[atoms.start] as usize;
+            for i in atoms {
+                let shares = &mut shares[starts[i] as usize - first..starts[i + 1] as usize - first];
+                let from = t[i] as usize;
+                found.clear();
+                for (entry, &n) in near.list.row(i).iter().enumerate() {
+                    let (kind, d) = (t[n.j as usize] as usize, near.vector(frame.cell, i, n));
+                    if d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < reach2[from * types.types + kind] {
+                        found.push((entry, kind, d));
+                    }
                 }
-            }
-            tape.reset();
-            let place = |&(_, kind, d): &(usize, usize, [f64; 3])| {
-                let [x, y, z] = d.map(|x| tape.variable(V::constant(x)));
-                let vector = Vec3::new(x, y, z);
-                SiteNeighbor { vector, distance: vector.norm_squared().sqrt(), kind }
-            };
-            let neighbors: Vec<SiteNeighbor<Var<V>>> = found.iter().map(place).collect();
-            let e = site::<E, Var<V>, V::Parameter>(types, from, &neighbors, p);
-            tape.backward(&[(e, V::constant(1.0))], adjoints);
-            sums.add_energy(e.value().lane(0));
-            for (&(entry, _, d), n) in found.iter().zip(&neighbors) {
-                let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| -adjoints.of(x).lane(0));
-                shares[entry] = f;
-                sums.add_virial(d, f);
+                tape.reset();
+                let place = |&(_, kind, d): &(usize, usize, [f64; 3])| {
+                    let [x, y, z] = d.map(|x| tape.variable(V::constant(x)));
+                    let vector = Vec3::new(x, y, z);
+                    SiteNeighbor { vector, distance: vector.norm_squared().sqrt(), kind }
+                };
+                let neighbors: Vec<SiteNeighbor<Var<V>>> = found.iter().map(place).collect();
+                let e = site::<E, Var<V>, V::Parameter>(types, from, &neighbors, p);
+                tape.backward(&[(e, V::constant(1.0))], &mut adjoints);
+                sums.add_energy(e.value().lane(0));
+                for (&(entry, _, d), n) in found.iter().zip(&neighbors) {
+                    let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| -adjoints.of(x).lane(0));
+                    shares[entry] = f;
+                    sums.add_virial(d, f);
+                }
             }
         });
     }

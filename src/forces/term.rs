@@ -7,7 +7,9 @@
 
 use super::parameters::{ParameterTable, PreparedTable};
 use super::view::{Frame, View};
-use crate::autodiff::lanes::{Lanes, Two};
+use crate::autodiff::lanes::Lanes;
+#[cfg(debug_assertions)]
+use crate::autodiff::lanes::Two;
 use crate::autodiff::{Dual, Var};
 use potentials::{Coefficient, Energy, Scalar};
 
@@ -134,6 +136,7 @@ pub trait Term: Send + Sync {
     fn fused(&mut self, frame: &Frame, sink: &mut Sink);
     /// The same on the two-lane number that stands in for SIMD in tests.
     #[doc(hidden)]
+    #[cfg(debug_assertions)]
     fn fused_two(&mut self, frame: &Frame, sink: &mut Sink);
     /// See [`Law::closest`].
     fn closest(&self, frame: &Frame) -> Option<Closest>;
@@ -183,9 +186,7 @@ impl<L: Law> Term for Entry<L> {
         parameters: Option<&[Var<'t>]>,
         charges: Option<&[Var<'t>]>,
     ) -> Var<'t> {
-        if parameters.is_none() && charges.is_none() {
-            return self.law.total::<Var<'t>, f64>(view, &self.prepared.rows(|x| x), view.frame.charges);
-        }
+        // (constants on the tape leave no trace, so that one compiled text serves both cases)
         let constants = |values: &[f64]| values.iter().map(|&x| Var::constant(x)).collect::<Vec<_>>();
         let theta = parameters.map_or_else(|| constants(self.parameters.values()), <[_]>::to_vec);
         let charges = charges.map_or_else(|| constants(view.frame.charges), <[_]>::to_vec);
@@ -198,6 +199,7 @@ impl<L: Law> Term for Entry<L> {
     fn fused(&mut self, frame: &Frame, sink: &mut Sink) {
         self.law.fused::<f64>(frame, &self.prepared, sink);
     }
+    #[cfg(debug_assertions)]
     fn fused_two(&mut self, frame: &Frame, sink: &mut Sink) {
         self.law.fused::<Two>(frame, &self.prepared, sink);
     }

@@ -1,6 +1,6 @@
 //! Energies of N bonded atoms: bonds, angles, dihedrals, and anything in N positions.
 
-use super::chunks::{CHUNK, each_atom};
+use super::chunks::{each_atom, each_chunk};
 use super::parameters::PreparedTable;
 use super::term::{Law, Prepared, Sink, Sums};
 use super::view::{Frame, View};
@@ -10,7 +10,6 @@ use potentials::{
     About, Angle, AngleEnergy, BondEnergy, Coefficient, Dihedral, DihedralEnergy, Distance, Energy, Scalar,
     TupleEnergy, Vec3,
 };
-use rayon::prelude::*;
 use std::marker::PhantomData;
 
 /// A bond energy as an energy of two positions.
@@ -98,33 +97,30 @@ impl<E: TupleEnergy<N>, const N: usize> Law for TupleLaw<E, N> {
 
     fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { atoms, rows, starts, places, slots, partial, .. } = self;
-        partial.clear();
-        partial.resize(atoms.len().div_ceil(CHUNK), Sums::default());
-        let tasks = (atoms.par_chunks(CHUNK))
-            .zip(rows.par_chunks(CHUNK))
-            .zip(slots.par_chunks_mut(CHUNK * N))
-            .zip(&mut *partial);
-        tasks.for_each_init(StackTape::<V, CAPACITY>::new, |tape, (((atoms, rows), slots), sums)| {
+        each_chunk(atoms.len(), slots, N, partial, &mut sink.sums, &|range, slots, sums| {
+            let tape = StackTape::<V, CAPACITY>::new();
+            let (atoms, rows) = (&atoms[range.clone()], &rows[range]);
             let blocks =
                 atoms.chunks(V::WIDTH).zip(rows.chunks(V::WIDTH)).zip(slots.chunks_mut(V::WIDTH * N));
             for ((atoms, rows), slots) in blocks {
-                block::<V, E, N>(tape, frame, p, atoms, rows, slots, sums);
+                block::<V, E, N>(&tape, frame, p, atoms, rows, slots, sums);
             }
         });
-        partial.iter().for_each(|s| sink.sums.add(s));
-        each_atom(
-            sink,
-            partial,
-            || (),
-            |(), i, force, _| {
-                for &slot in &places[starts[i] as usize..starts[i + 1] as usize] {
-                    for (f, s) in force.iter_mut().zip(slots[slot as usize]) {
-                        *f += s;
-                    }
-                }
-            },
-        );
+        collect(sink, partial, starts, places, slots);
     }
+}
+
+/// Adds up, for every atom in order, the shares of the forces that tuples hold for it.
+fn collect(sink: &mut Sink, partial: &mut Vec<Sums>, starts: &[u32], places: &[u32], slots: &[[f64; 3]]) {
+    each_atom(sink, partial, &|atoms, forces, _| {
+        for (i, force) in atoms.zip(forces) {
+            for &slot in &places[starts[i] as usize..starts[i + 1] as usize] {
+                for (f, s) in force.iter_mut().zip(slots[slot as usize]) {
+                    *f += s;
+                }
+            }
+        }
+    });
 }
 
 /// One tuple a lane: the energy and the forces on its atoms.
