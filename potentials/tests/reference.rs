@@ -367,6 +367,17 @@ fn run(v: &Value) -> Deck {
                     (p[1], p)
                 });
             }
+            "gauss" => deck.pairs::<pair::Gaussian>("vdwl", lj_special, shift, keyed(&["A", "B"], &[])),
+            "zbl" => {
+                let (inner, outer) = (number(global, "inner"), number(global, "outer"));
+                // (the style knows no exclusions)
+                let all = Value::from(vec![1.0; 3]);
+                deck.pairs::<SmoothZbl>("vdwl", &all, false, |i, j| {
+                    let [zi, zj] = [i, j].map(|k| pair_parameters(style, &["Zi"], k, k)[0]);
+                    let kappa = (zi.powf(0.23) + zj.powf(0.23)) / 0.4685;
+                    (outer, vec![number(&v["units"], "coulomb_constant") * zi * zj, kappa, inner, outer])
+                });
+            }
             _ => panic!("pair style {name}"),
         }
     }
@@ -462,6 +473,49 @@ fn compare(path: &Path, relative: f64) {
     run(&v).agrees(&path.display().to_string(), &energies, forces, relative);
 }
 
+/// The repulsion of nuclei with the ending of LAMMPS's pair style zbl: E(r) + c, and beyond `inner` a polynomial
+/// a/3 x³ + b/4 x⁴ in x = r − inner, which make E, E′ and E″ zero at `outer`.
+struct SmoothZbl;
+
+record!(
+    /// What the style is given.
+    SmoothZblParams { strength, kappa, inner, outer }
+);
+record!(
+    /// The polynomial's coefficients among it.
+    SmoothZblPrepared { strength, kappa, inner, a, b, c }
+);
+
+impl Energy for SmoothZbl {
+    const ABOUT: About = pair::Zbl::ABOUT;
+    type Params<T: Copy> = SmoothZblParams<T>;
+    type Prepared<T: Copy> = SmoothZblPrepared<T>;
+    fn prepare<T: Scalar>(p: &SmoothZblParams<T>) -> SmoothZblPrepared<T> {
+        let r = Dual::new(Dual::variable(p.outer), Dual::constant(1.0));
+        let constant = |x| Dual::passive(Dual::passive(x));
+        let zbl = pair::ZblParams { a: constant(p.strength), kappa: constant(p.kappa) };
+        let e = pair::Zbl::energy::<Dual<Dual<T>>, Dual<Dual<T>>>(Distance::new(r), &zbl);
+        let (e0, e1, e2) = (e.value.value, e.value.tangent, e.tangent.tangent);
+        let width = p.outer - p.inner;
+        SmoothZblPrepared {
+            strength: p.strength,
+            kappa: p.kappa,
+            inner: p.inner,
+            a: (width * e2 - e1 * 3.0) / width.powi(2) / 3.0,
+            b: (e1 * 2.0 - width * e2) / width.powi(3) / 4.0,
+            c: width * e1 / 2.0 - e0 - width.powi(2) * e2 / 12.0,
+        }
+    }
+}
+
+impl PairEnergy for SmoothZbl {
+    fn energy<S: Scalar, P: Coefficient<S>>(r: Distance<S>, p: &SmoothZblPrepared<P>) -> S {
+        let x = (r - p.inner).relu();
+        let zbl = pair::Zbl::energy(r, &pair::ZblParams { a: p.strength, kappa: p.kappa });
+        zbl + p.c + x.powi(3) * (p.a + p.b * x)
+    }
+}
+
 #[test]
 fn configurations_of_lammps() {
     let mut files: Vec<_> = std::fs::read_dir(repository().join("lammps_own"))
@@ -501,6 +555,8 @@ fn unit_tests_of_lammps() {
         "mol_pair_morse",
         "mol_pair_yukawa",
         "mol_pair_soft",
+        "mol_pair_gauss",
+        "mol_pair_zbl",
         "mol_pair_coul_debye",
         "bond_harmonic",
         "bond_morse",
