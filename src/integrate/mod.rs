@@ -45,6 +45,14 @@ pub enum StepError {
         /// What is wrong with them.
         error: ForceError,
     },
+    /// The energy is infinite or not a number.
+    #[error("step {step}: the energy is {energy}")]
+    Energy {
+        /// The step being taken, counted from 1; 0 for the start.
+        step: u64,
+        /// The energy in kJ/mol.
+        energy: f64,
+    },
     /// Lists that should have one entry an atom have not.
     #[error("{positions} positions, but {count} {what}")]
     Lengths {
@@ -154,9 +162,14 @@ impl<'a> Motion<'a> {
     /// # Errors
     /// Forces that cannot be computed.
     pub fn evaluate(&mut self) -> Result<(), StepError> {
+        self.evaluate_in(self.state.step.saturating_add(1))
+    }
+
+    /// As [`Motion::evaluate`], in a step of this number.
+    fn evaluate_in(&mut self, step: u64) -> Result<(), StepError> {
         self.source
             .evaluate(&self.state.cell, &self.state.positions, self.forces)
-            .map_err(|error| StepError::Forces { step: self.state.step.saturating_add(1), error })?;
+            .map_err(|error| StepError::Forces { step, error })?;
         self.check()
     }
 
