@@ -140,7 +140,7 @@ mod tests {
         for n in [0, 1, CHUNK, CHUNK + 1, 5 * CHUNK - 1, 7 * CHUNK + 13] {
             let mut data = vec![0usize; n];
             let leaf = |first: usize, data: &mut [usize]| {
-                assert!(first % CHUNK == 0 && data.len() <= CHUNK);
+                assert!(first.is_multiple_of(CHUNK) && data.len() <= CHUNK);
                 data.iter_mut().enumerate().for_each(|(k, x)| *x = first + k + 1);
                 1
             };

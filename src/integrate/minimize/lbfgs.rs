@@ -14,7 +14,9 @@ use crate::integrate::{BadParameter, Motion, StepError, chunks};
 /// minimum along the direction has not been passed by far (the approximate condition of Hager and Zhang);
 /// the energy is never above the lowest one so far by more than rounding (64 ulps of the terms' sum).
 /// Steps whose s·y is not positive are not remembered; when a direction fails, the memory is dropped and
-/// steepest descent tried.
+/// steepest descent tried. The memory is also dropped after a step that lowered the energy by less than a
+/// tenth of what its mean slope says, when that is more than the energy itself: there atoms lay upon each
+/// other, and are pushed apart by steepest descent with steps of the cap.
 ///
 /// Sources: J. Nocedal, Math. Comp. 35, 773 (1980); D. C. Liu and J. Nocedal, Math. Program. 45, 503
 /// (1989); W. W. Hager and H. Zhang, SIAM J. Optim. 16, 170 (2005).
@@ -30,6 +32,8 @@ const ARMIJO: f64 = 1e-4;
 const DELTA: f64 = 0.1;
 /// What energies may be wrong by rounding, relative to the sum of the terms' magnitudes.
 const ROUNDING: f64 = 64.0 * f64::EPSILON;
+/// A decrease of the energy relative to that along a parabola below which there is no parabola.
+const PUSHED: f64 = 0.1;
 /// Shortenings of a step before the direction counts as failed.
 const TRIALS: usize = 30;
 
@@ -111,7 +115,8 @@ impl Minimizer for Lbfgs {
                 two_loops(&pairs, &motion.forces.forces, &mut direction);
                 let longest = chunks::largest_length(&direction);
                 let mut slope = chunks::dot(&motion.forces.forces, &direction);
-                if !pairs.is_empty() && !(slope > 0.0 && slope.is_finite() && longest.is_finite()) {
+                let downhill = slope > 0.0 && slope.is_finite() && longest.is_finite();
+                if !downhill && !pairs.is_empty() {
                     pairs.clear();
                     continue;
                 }
@@ -175,9 +180,17 @@ impl Minimizer for Lbfgs {
             let Some((trial, length)) = accepted else {
                 break Ending::Stalled;
             };
+            // Along a parabola the energy falls by the mean slope. Where it fell by far less, atoms have been
+            // pushed out of each other, and what is remembered of the forces there tells nothing.
+            let slopes = [&before, &*motion.forces].map(|f| chunks::dot(&f.forces, &direction));
+            let parabola = 0.5 * length * (slopes[0] + slopes[1]);
+            let fell = now.energy - trial.energy;
+            let pushed = fell < PUSHED * parabola && parabola > before.energies.iter().map(|e| e.abs()).sum();
             now = trial;
             lowest = lowest.min(now.energy);
-            if self.memory > 0 {
+            if pushed {
+                pairs.clear();
+            } else if self.memory > 0 {
                 let mut pair = match pairs.len() >= self.memory {
                     true => pairs.remove(0),
                     false => Pair::default(),
