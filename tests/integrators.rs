@@ -295,6 +295,24 @@ fn kepler_orbits_converge_with_the_square_of_the_time_step() {
     }
 }
 
+#[test]
+fn a_dimer_vibrates_with_its_force_constant() {
+    let all = statistical();
+    let (r, k) = (number(&all["dimer"]["r_min"]), number(&all["dimer"]["force_constant_at_min"]));
+    let (m, dt, amplitude) = (2.0, 0.01, 1e-7);
+    let omega = (2.0 * k / m).sqrt();
+    let discrete = 2.0 / dt * (0.5 * omega * dt).asin();
+    let start = [[0.0; 3], [0.0, 0.0, r + amplitude]];
+    let mut toys = Toys::new(Cluster, 0.5, vec![m; 2], &start, &[[0.0; 3]; 2]);
+    let mut verlet = VelocityVerlet::new(dt).unwrap();
+    for _ in 0..20 {
+        toys.run(&mut verlet, 7);
+        let stretch = toys.r(1)[2] - toys.r(0)[2] - r;
+        let expected = amplitude * (discrete * dt * toys.state.step as f64).cos();
+        assert!((stretch - expected).abs() < 1e-5 * amplitude, "{stretch} {expected}");
+    }
+}
+
 /// Thirteen atoms near the minimum of the cluster, with velocities of temperature 0.1 and no momentum.
 fn warm_cluster() -> Toys<Cluster> {
     let masses: Vec<f64> = (0..13).map(|i| 1.0 + 0.1 * f64::from(i)).collect();

@@ -71,6 +71,9 @@ impl Langevin {
     }
 }
 
+/// Atoms whose noise is computed together.
+const BLOCK: usize = 16;
+
 /// 1 − exp(−x) for x ≥ 0, accurate also for small x, by arithmetic alone (the same on every machine).
 fn decayed(x: f64) -> f64 {
     let mut halvings = 0;
@@ -115,14 +118,19 @@ impl Integrator for Langevin {
         type Data<'a> = (&'a mut [[f64; 3]], &'a mut [[f64; 3]], &'a [[f64; 3]], &'a [f64]);
         let leaf = |first: usize, (v, path, f, m): Data<'_>| {
             let mut heat = 0.0;
-            for (i, (((v, path), f), m)) in v.iter_mut().zip(path).zip(f).zip(m).enumerate() {
-                let (kick, width) = (half / m, (spread / m).sqrt());
-                let xi = noise.normals(number, first + i);
-                let old: [f64; 3] = std::array::from_fn(|k| v[k] + kick * f[k]);
-                let new: [f64; 3] = std::array::from_fn(|k| keep * old[k] + width * xi[k]);
-                *path = std::array::from_fn(|k| half * (old[k] + new[k]));
-                heat += 0.5 * m * (0..3).map(|k| (new[k] - old[k]) * (new[k] + old[k])).sum::<f64>();
-                *v = new;
+            let blocks = v.chunks_mut(BLOCK).zip(path.chunks_mut(BLOCK));
+            let blocks = blocks.zip(f.chunks(BLOCK).zip(m.chunks(BLOCK)));
+            for (block, ((v, path), (f, m))) in blocks.enumerate() {
+                let noise = noise.normals_of::<BLOCK>(number, first + block * BLOCK);
+                for ((v, path), ((f, m), xi)) in v.iter_mut().zip(path).zip(f.iter().zip(m).zip(noise)) {
+                    let (kick, width) = (half / m, (spread / m).sqrt());
+                    let old: [f64; 3] = std::array::from_fn(|k| v[k] + kick * f[k]);
+                    let new: [f64; 3] = std::array::from_fn(|k| keep * old[k] + width * xi[k]);
+                    *path = std::array::from_fn(|k| half * (old[k] + new[k]));
+                    let change = [0, 1, 2].map(|k| (new[k] - old[k]) * (new[k] + old[k]));
+                    heat += 0.5 * m * (change[0] + change[1] + change[2]);
+                    *v = new;
+                }
             }
             [heat]
         };
