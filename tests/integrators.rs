@@ -942,6 +942,9 @@ fn minimisers_end_for_their_reasons() {
         let mut toys = Toys::new(Wells { k: 1.0, q: 0.0 }, 1.0, vec![1.0], &[[0.0; 3]], &[[0.0; 3]]);
         let report = toys.minimize(&mut *minimizer, 1e-9, 10);
         assert_eq!((report.ending, report.last.evaluations), (Ending::Converged, 0), "{name}");
+        // Forces that are next to nothing.
+        let mut toys = Toys::new(Wells { k: 1e-310, q: 0.0 }, 1.0, vec![1.0], &[[0.5; 3]], &[[0.0; 3]]);
+        assert!(!toys.minimize(&mut *minimizer, 0.0, 10).converged(), "{name}");
         // No atoms at all.
         let mut toys = Toys::new(Cluster, 1.0, vec![], &[], &[]);
         assert!(toys.minimize(&mut *minimizer, 1e-9, 10).converged(), "{name}");

@@ -107,10 +107,10 @@ impl Minimizer for Fire {
                 [vv]
             };
             let [vv] = chunks::sum((&mut v[..], forces), &kick);
-            let steer = if ff > 0.0 { alpha * (vv / ff).sqrt() / size } else { 0.0 };
+            let steer = if ff > 0.0 { alpha * (vv / ff).sqrt() } else { 0.0 };
             chunks::each((&mut v[..], forces), &|_, (v, f): (&mut [[f64; 3]], &[[f64; 3]])| {
                 for (v, f) in v.iter_mut().zip(f) {
-                    *v = std::array::from_fn(|k| (1.0 - alpha) * v[k] + steer * f[k]);
+                    *v = std::array::from_fn(|k| (1.0 - alpha) * v[k] + steer * (f[k] / size));
                 }
             });
             let slow = limit(chunks::largest_length(&v) * dt, self.cap);

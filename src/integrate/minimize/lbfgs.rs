@@ -120,7 +120,8 @@ impl Minimizer for Lbfgs {
                     pairs.clear();
                     continue;
                 }
-                if longest == 0.0 {
+                if !(self.cap / longest).is_finite() {
+                    // Forces of nothing.
                     break None;
                 }
                 // Without any memory the length of the direction means nothing.
