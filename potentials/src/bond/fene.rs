@@ -30,7 +30,7 @@ impl Energy for Fene {
     const ABOUT: About = About {
         name: "fene",
         summary: "A finitely extensible bond of polymer beads, with their repulsion.",
-        formula: "E(r) = -1/2 k rmax^2 ln(1 - (r/rmax)^2) \
+        formula: "E(r) = -1/2 k r-max^2 ln(1 - (r/r-max)^2) \
                   + (4 epsilon [(sigma/r)^12 - (sigma/r)^6] + epsilon where r < 2^(1/6) sigma)",
         source: "K. Kremer and G. S. Grest, J. Chem. Phys. 92, 5057 (1990)",
         params: &[

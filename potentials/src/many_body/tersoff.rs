@@ -125,16 +125,18 @@ fn ending<S: Scalar, P: Coefficient<S>>(r: S, p: &TersoffPrepared<P>) -> S {
     (x * FRAC_PI_2).sin() * -0.5 + 0.5
 }
 
-/// f(rᵢₖ) g(θ) e^(…), what the neighbour k adds to ζᵢⱼ.
+/// f(rᵢₖ) g(θ) e^(…), what the neighbour k adds to ζᵢⱼ; `rij` is held within the reach of the pair, so that the
+/// exponential stays finite where a lane has its neighbour j beyond.
 #[inline(always)]
 fn crowding<S: Scalar, P: Coefficient<S>>(
     j: &SiteNeighbor<S>,
     k: &SiteNeighbor<S>,
+    rij: S,
     p: &TersoffPrepared<P>,
 ) -> S {
     let cos = j.vector.dot(k.vector) / (j.distance * k.distance);
     let g = p.g0 - p.g1 / (p.d2 + (cos - p.cos_theta0).squared());
-    let x = j.distance - k.distance;
+    let x = rij - k.distance;
     let growth = (x * (p.linear + p.cubic * x.squared())).exp();
     ending(k.distance, p) * g * growth
 }
@@ -170,11 +172,12 @@ impl SiteEnergy for Tersoff {
             if beyond(j.distance, pair) {
                 continue;
             }
+            let rij = j.distance.min(pair.reach.lift());
             let mut zeta = S::constant(0.0);
             for (b, k) in neighbors.iter().enumerate() {
                 let triple = p(j.kind, k.kind);
                 if a != b && !beyond(k.distance, triple) {
-                    zeta = zeta + crowding(j, k, triple);
+                    zeta = zeta + crowding(j, k, rij, triple);
                 }
             }
             let repulsion = pair.repulsion * (-(pair.lambda1 * j.distance)).exp();

@@ -32,7 +32,7 @@ impl Energy for DampedShiftedForce {
         name: "damped-shifted-force",
         summary: "Damped charges whose energy and force vanish at the cut-off; a cheap stand-in for Ewald sums.",
         formula: "E(r) = k qi qj [v(r) - v(cutoff) - (r - cutoff) v'(cutoff)], v(r) = erfc(alpha r)/r",
-        source: "C. J. Fennell and J. D. Gezelter, J. Chem. Phys. 124, 234104 (2006), eq. 18",
+        source: "C. J. Fennell and J. D. Gezelter, J. Chem. Phys. 124, 234104 (2006), the damped shifted force",
         params: &[
             Param::new("alpha", Dimension::INVERSE_LENGTH, "damping, an inverse length")
                 .range(Range::NonNegative),

@@ -27,7 +27,7 @@ impl Energy for Lj96 {
         name: "lj96",
         summary: "Dispersion with a softer repulsion than Lennard-Jones 12-6.",
         formula: "E(r) = 4 epsilon [(sigma/r)^9 - (sigma/r)^6]",
-        source: "the 9-6 form of J. E. Lennard-Jones, Proc. R. Soc. A 106, 463 (1924)",
+        source: "the exponents 9 and 6 in the form of J. E. Lennard-Jones, Proc. R. Soc. A 106, 463 (1924)",
         params: &[
             Param::new("epsilon", Dimension::ENERGY, "strength; the well is 16/27 of it deep")
                 .range(Range::NonNegative)
