@@ -125,7 +125,7 @@ impl<T: Toy> ForceSource for Source<T> {
         out.forces.resize(r.len(), [0.0; 3]);
         out.energies = vec![self.toy.energy_and_forces(&r, &mut out.forces)];
         match out.forces.iter().position(|f| !f.iter().all(|x| x.is_finite())) {
-            Some(atom) => Err(ForceError::NotFinite { atom }),
+            atom @ Some(_) => Err(ForceError::NotFinite { atom, term: "toy".into(), closest: None }),
             None => Ok(()),
         }
     }
@@ -393,7 +393,10 @@ fn what_cannot_be_advanced_says_why() {
     let mut toys = Toys::new(Cluster, 1.0, vec![1.0; 2], &[[0.0; 3]; 2], &two);
     let Toys { state, masses, source, forces } = &mut toys;
     let error = Motion::start(state, masses, source, forces).err().unwrap();
-    assert!(matches!(error, StepError::Forces { step: 0, error: ForceError::NotFinite { atom: 0 } }));
+    assert!(matches!(
+        error,
+        StepError::Forces { step: 0, error: ForceError::NotFinite { atom: Some(0), .. } }
+    ));
     for (masses, velocities) in [(vec![1.0], 2), (vec![1.0; 2], 3), (vec![1.0, 0.0], 2), (vec![-1.0, 1.0], 2)]
     {
         let mut toys = Toys::new(well(), 1.0, masses, &two, &vec![[0.0; 3]; velocities]);

@@ -97,8 +97,9 @@ fn look(motion: &Motion<'_>, step: u64, evaluations: u64) -> Result<Progress, St
     let force = chunks::largest_component(&motion.forces.forces);
     if !force.is_finite() {
         let bad = |f: &[f64; 3]| !f.iter().all(|x| x.is_finite());
-        let atom = motion.forces.forces.iter().position(bad).unwrap_or(0);
-        return Err(StepError::Forces { step, error: ForceError::NotFinite { atom } });
+        let atom = motion.forces.forces.iter().position(bad);
+        let error = ForceError::NotFinite { atom, term: "total".into(), closest: None };
+        return Err(StepError::Forces { step, error });
     }
     match energy.is_finite() {
         true => Ok(Progress { step, evaluations, energy, force }),
