@@ -23,6 +23,9 @@ struct Node<S> {
     is_choice: bool,
 }
 
+/// How many nodes are swept without a loop.
+const UNROLLED: usize = 128;
+
 /// In which lanes the output depends on a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reached {
@@ -99,37 +102,62 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
             adjoints[output.node() as usize] = S::constant(1.0);
             reached[output.node() as usize] = Reached::Everywhere;
         }
-        for k in (inputs + 1..self.nodes()).rev() {
-            if reached[k] == Reached::Nowhere {
-                continue;
-            }
-            let (node, adjoint) = (self.nodes[k].get(), adjoints[k]);
-            for (parent, partial) in node.parents.into_iter().zip(node.partials) {
-                let parent = parent as usize;
-                let everywhere = reached[k] == Reached::Everywhere;
-                if everywhere && !node.is_choice {
-                    adjoints[parent] = adjoint.fma(partial, adjoints[parent]);
-                    reached[parent] = Reached::Everywhere;
-                    continue;
-                }
-                let here = match (node.is_choice, everywhere) {
-                    (true, true) => zero.lt(partial),
-                    (true, false) => lanes[k] & zero.lt(partial),
-                    (false, _) => lanes[k],
-                };
-                adjoints[parent] = if node.is_choice {
-                    adjoints[parent] + S::select(here, adjoint, zero)
-                } else {
-                    adjoint.fma(S::select(here, partial, zero), adjoints[parent])
-                };
-                lanes[parent] = lanes[parent] | here;
-                if reached[parent] == Reached::Nowhere {
-                    reached[parent] = Reached::Somewhere;
-                }
-            }
+        let n = self.nodes();
+        for k in (UNROLLED.max(inputs + 1)..n).rev() {
+            self.step(k, &mut adjoints, &mut reached, &mut lanes);
         }
+        // a loop would keep the tape in memory
+        macro_rules! unrolled {
+            ($($k:literal)*) => { $(
+                if $k < CAPACITY && $k < n && $k > inputs {
+                    self.step($k, &mut adjoints, &mut reached, &mut lanes);
+                }
+            )* };
+        }
+        unrolled!(127 126 125 124 123 122 121 120 119 118 117 116 115 114 113 112 111 110 109 108 107 106 105 104 103 102 101 100 99 98 97 96 95 94 93 92 91 90 89 88 87 86 85 84 83 82 81 80 79 78 77 76 75 74 73 72 71 70 69 68 67 66 65 64 63 62 61 60 59 58 57 56 55 54 53 52 51 50 49 48 47 46 45 44 43 42 41 40 39 38 37 36 35 34 33 32 31 30 29 28 27 26 25 24 23 22 21 20 19 18 17 16 15 14 13 12 11 10 9 8 7 6 5 4 3 2 1);
         adjoints[0] = zero;
         adjoints
+    }
+
+    /// The backward pass through one node.
+    #[inline(always)]
+    fn step(
+        &self,
+        k: usize,
+        adjoints: &mut [S; CAPACITY],
+        reached: &mut [Reached; CAPACITY],
+        lanes: &mut [S::Mask; CAPACITY],
+    ) {
+        if reached[k] == Reached::Nowhere {
+            return;
+        }
+        let (node, adjoint) = (self.nodes[k].get(), adjoints[k]);
+        let masked = node.is_choice || reached[k] == Reached::Somewhere;
+        if !masked {
+            let [a, b] = node.parents.map(|parent| parent as usize);
+            adjoints[a] = adjoint.fma(node.partials[0], adjoints[a]);
+            reached[a] = Reached::Everywhere;
+            if b != 0 {
+                adjoints[b] = adjoint.fma(node.partials[1], adjoints[b]);
+                reached[b] = Reached::Everywhere;
+            }
+            return;
+        }
+        let zero = S::constant(0.0);
+        for (parent, partial) in node.parents.into_iter().zip(node.partials) {
+            let parent = parent as usize;
+            let mut here = if reached[k] == Reached::Everywhere { zero.le(zero) } else { lanes[k] };
+            if node.is_choice {
+                here = here & zero.lt(partial);
+                adjoints[parent] = adjoints[parent] + S::select(here, adjoint, zero);
+            } else {
+                adjoints[parent] = adjoint.fma(S::select(here, partial, zero), adjoints[parent]);
+            }
+            lanes[parent] = lanes[parent] | here;
+            if reached[parent] == Reached::Nowhere {
+                reached[parent] = Reached::Somewhere;
+            }
+        }
     }
 
     #[inline(always)]
