@@ -44,6 +44,8 @@ pub struct Slopes {
     pub left: Difference,
     /// The derivative from above.
     pub right: Difference,
+    /// Whether the function jumps here: however small the step, the value changes by as much.
+    pub jump: bool,
 }
 
 impl Slopes {
@@ -52,7 +54,8 @@ impl Slopes {
         let scale = self.left.value.abs().max(self.right.value.abs());
         let apart = (self.left.value - self.right.value).abs();
         // (a NaN counts as different)
-        !(apart <= 1e-4 * scale + 10.0 * (self.left.error + self.right.error))
+        let alike = apart <= 1e-4 * scale + 10.0 * (self.left.error + self.right.error);
+        self.jump || !alike
     }
 }
 
@@ -77,13 +80,20 @@ impl Richardson {
     /// The slopes at `x` from either side.
     pub fn slopes(&self, mut f: impl FnMut(f64) -> f64, x: f64) -> Slopes {
         let here = f(x);
+        let mut jump = false;
+        for sign in [-1.0, 1.0] {
+            let change = |y: f64| (y - here).abs();
+            let (near, nearer) =
+                (change(f(x + sign * self.step * 1e-4)), change(f(x + sign * self.step * 1e-9)));
+            jump |= nearer > 0.1 * near && nearer > 1e-10 * here.abs();
+        }
         let mut side = |sign: f64| {
             self.best(x, SHRINK, |x, h| {
                 let b = x + sign * h;
                 (f(b) - here) / (b - x)
             })
         };
-        Slopes { left: side(-1.0), right: side(1.0) }
+        Slopes { left: side(-1.0), right: side(1.0), jump }
     }
 
     /// The best entry of all tables; `factor` is by how much one step less reduces the leading error.
@@ -103,7 +113,13 @@ impl Richardson {
         best
     }
 
-    fn table(&self, x: f64, first: f64, factor: f64, quotient: &mut impl FnMut(f64, f64) -> f64) -> Difference {
+    fn table(
+        &self,
+        x: f64,
+        first: f64,
+        factor: f64,
+        quotient: &mut impl FnMut(f64, f64) -> f64,
+    ) -> Difference {
         let mut best = Difference { value: f64::NAN, error: f64::INFINITY, step: first };
         let mut row = [0.0; MAX_LEVELS];
         let mut h = first;
@@ -157,7 +173,10 @@ mod tests {
     fn corners_and_jumps_are_noticed() {
         let r = Richardson::with_step(0.1);
         let s = r.slopes(|x| x.abs() + x * x, 0.0);
-        assert!(s.differ() && (s.left.value + 1.0).abs() < 1e-9 && (s.right.value - 1.0).abs() < 1e-9, "{s:?}");
+        assert!(
+            s.differ() && (s.left.value + 1.0).abs() < 1e-9 && (s.right.value - 1.0).abs() < 1e-9,
+            "{s:?}"
+        );
         assert!(r.slopes(|x| if x < 1.0 { x } else { x + 1.0 }, 1.0).differ());
         assert!(!r.slopes(|x| x.exp() * x, 0.7).differ());
         assert!(!r.slopes(|x| if x < 0.7 { x * x } else { 1.4 * x - 0.49 }, 0.7).differ());

@@ -5,8 +5,8 @@ use potentials::Scalar;
 use std::cell::Cell;
 
 /// A tape of at most `CAPACITY` nodes of one or two parents, for functions whose length is known, such as the
-/// energy of a dihedral in its twelve coordinates. It never allocates; made once and [`restart`](Self::restart)ed
-/// for every call, it costs nothing but its steps.
+/// energy of a dihedral in its twelve coordinates. It never allocates. Made where it is used, it dissolves into
+/// registers (see [`gradient`](Self::gradient)); kept and [`restart`](Self::restart)ed, it is a small tape in memory.
 ///
 /// Node 0 counts, and so does a choice between two branches even where all lanes agree: the steps are the same for
 /// all data. Recording more than `CAPACITY` nodes panics: the capacity belongs to the function.
@@ -37,6 +37,27 @@ enum Reached {
     Everywhere,
 }
 
+/// What the backward pass knows of every node.
+struct Sweep<S, M, const CAPACITY: usize> {
+    adjoints: [S; CAPACITY],
+    reached: [Reached; CAPACITY],
+    /// The lanes in which a node is reached, if only in some.
+    lanes: [M; CAPACITY],
+}
+
+impl<S: Scalar, const CAPACITY: usize> Sweep<S, S::Mask, CAPACITY> {
+    /// Before the first step: only the output has an adjoint, 1.
+    #[inline(always)]
+    fn from(output: StackVar<'_, S, CAPACITY>) -> Self {
+        let zero = S::constant(0.0);
+        let (adjoints, reached) = ([zero; CAPACITY], [Reached::Nowhere; CAPACITY]);
+        let mut sweep = Sweep { adjoints, reached, lanes: [zero.lt(zero); CAPACITY] };
+        sweep.adjoints[output.node() as usize] = S::constant(1.0);
+        sweep.reached[output.node() as usize] = Reached::Everywhere;
+        sweep
+    }
+}
+
 /// A variable of a [`StackTape`].
 pub type StackVar<'t, S, const CAPACITY: usize> = Var<'t, S, StackTape<S, CAPACITY>>;
 
@@ -58,9 +79,8 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
     /// must not be used any more.
     #[inline(always)]
     pub fn restart<const N: usize>(&self, values: [S; N]) -> [StackVar<'_, S, CAPACITY>; N] {
-        assert!(N < CAPACITY);
-        self.len.set(N as u32 + 1);
-        std::array::from_fn(|k| Var::on(self, k as u32 + 1, values[k]))
+        self.len.set(1);
+        values.map(|value| self.variable(value))
     }
 
     /// A new independent variable, for functions whose number of variables is not known beforehand. See
@@ -76,58 +96,59 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
         self.len.get() as usize
     }
 
+    /// The derivatives of `output` with respect to every node, indexed by [`Var::node`]; zero for constants.
+    ///
+    /// This one is a plain loop over a tape in memory: small to compile where speed does not matter.
+    pub fn adjoints(&self, output: StackVar<'_, S, CAPACITY>) -> [S; CAPACITY] {
+        let mut sweep = Sweep::from(output);
+        for k in (1..self.nodes()).rev() {
+            self.step(k, &mut sweep);
+        }
+        sweep.adjoints[0] = S::constant(0.0);
+        sweep.adjoints
+    }
+
     /// The derivatives of `output` with respect to the N variables of [`restart`](Self::restart).
+    ///
+    /// Which nodes the backward pass visits, and where it looks at masks, depends on the steps alone and not on
+    /// numbers. All of it is settled by the compiler when the tape dissolves into registers; for that, make the tape
+    /// where it is used (one for every call) and the capacity no larger than need be, at most 128.
     #[inline(always)]
     pub fn gradient<const N: usize>(&self, output: StackVar<'_, S, CAPACITY>) -> [S; N] {
-        let adjoints = self.sweep(output, N);
-        std::array::from_fn(|k| adjoints[k + 1])
-    }
-
-    /// The derivatives of `output` with respect to every node, indexed by [`Var::node`]; zero for constants.
-    pub fn adjoints(&self, output: StackVar<'_, S, CAPACITY>) -> [S; CAPACITY] {
-        self.sweep(output, 0)
-    }
-
-    /// The backward pass down to the first `inputs` nodes.
-    ///
-    /// Which nodes it visits, and where it looks at masks, depends on the steps alone and not on numbers, so that
-    /// all of this is settled by the compiler when the tape dissolves into registers.
-    #[inline(always)]
-    fn sweep(&self, output: StackVar<'_, S, CAPACITY>, inputs: usize) -> [S; CAPACITY] {
-        let zero = S::constant(0.0);
-        let mut adjoints = [zero; CAPACITY];
-        let mut reached = [Reached::Nowhere; CAPACITY];
-        let mut lanes = [zero.lt(zero); CAPACITY];
-        if output.node() != 0 {
-            adjoints[output.node() as usize] = S::constant(1.0);
-            reached[output.node() as usize] = Reached::Everywhere;
-        }
+        let mut sweep = Sweep::from(output);
         let n = self.nodes();
-        for k in (UNROLLED.max(inputs + 1)..n).rev() {
-            self.step(k, &mut adjoints, &mut reached, &mut lanes);
+        for k in (UNROLLED.max(N + 1)..n).rev() {
+            self.step(k, &mut sweep);
         }
         // a loop would keep the tape in memory
         macro_rules! unrolled {
             ($($k:literal)*) => { $(
-                if $k < CAPACITY && $k < n && $k > inputs {
-                    self.step($k, &mut adjoints, &mut reached, &mut lanes);
+                if $k < CAPACITY && $k < n && $k > N {
+                    self.step($k, &mut sweep);
                 }
             )* };
         }
-        unrolled!(127 126 125 124 123 122 121 120 119 118 117 116 115 114 113 112 111 110 109 108 107 106 105 104 103 102 101 100 99 98 97 96 95 94 93 92 91 90 89 88 87 86 85 84 83 82 81 80 79 78 77 76 75 74 73 72 71 70 69 68 67 66 65 64 63 62 61 60 59 58 57 56 55 54 53 52 51 50 49 48 47 46 45 44 43 42 41 40 39 38 37 36 35 34 33 32 31 30 29 28 27 26 25 24 23 22 21 20 19 18 17 16 15 14 13 12 11 10 9 8 7 6 5 4 3 2 1);
-        adjoints[0] = zero;
-        adjoints
+        #[rustfmt::skip]
+        unrolled!(
+            127 126 125 124 123 122 121 120 119 118 117 116 115 114 113 112
+            111 110 109 108 107 106 105 104 103 102 101 100 99 98 97 96
+            95 94 93 92 91 90 89 88 87 86 85 84 83 82 81 80
+            79 78 77 76 75 74 73 72 71 70 69 68 67 66 65 64
+            63 62 61 60 59 58 57 56 55 54 53 52 51 50 49 48
+            47 46 45 44 43 42 41 40 39 38 37 36 35 34 33 32
+            31 30 29 28 27 26 25 24 23 22 21 20 19 18 17 16
+            15 14 13 12 11 10 9 8 7 6 5 4 3 2 1
+        );
+        if output.node() == 0 {
+            return [S::constant(0.0); N];
+        }
+        std::array::from_fn(|k| sweep.adjoints[k + 1])
     }
 
     /// The backward pass through one node.
     #[inline(always)]
-    fn step(
-        &self,
-        k: usize,
-        adjoints: &mut [S; CAPACITY],
-        reached: &mut [Reached; CAPACITY],
-        lanes: &mut [S::Mask; CAPACITY],
-    ) {
+    fn step(&self, k: usize, sweep: &mut Sweep<S, S::Mask, CAPACITY>) {
+        let Sweep { adjoints, reached, lanes } = sweep;
         if reached[k] == Reached::Nowhere {
             return;
         }
