@@ -71,7 +71,7 @@ impl Richardson {
     /// f′(x).
     pub fn derivative(&self, mut f: impl FnMut(f64) -> f64, x: f64) -> Difference {
         // the error goes with even powers of the step
-        self.best(x, SHRINK * SHRINK, |x, h| {
+        self.best(x, SHRINK * SHRINK, &mut |x, h| {
             let (a, b) = (x - h, x + h);
             (f(b) - f(a)) / (b - a)
         })
@@ -88,7 +88,7 @@ impl Richardson {
             jump |= nearer > 0.1 * near && nearer > 1e-10 * here.abs();
         }
         let mut side = |sign: f64| {
-            self.best(x, SHRINK, |x, h| {
+            self.best(x, SHRINK, &mut |x, h| {
                 let b = x + sign * h;
                 (f(b) - here) / (b - x)
             })
@@ -97,11 +97,11 @@ impl Richardson {
     }
 
     /// The best entry of all tables; `factor` is by how much one step less reduces the leading error.
-    fn best(&self, x: f64, factor: f64, mut quotient: impl FnMut(f64, f64) -> f64) -> Difference {
+    fn best(&self, x: f64, factor: f64, quotient: &mut dyn FnMut(f64, f64) -> f64) -> Difference {
         let mut best = Difference { value: f64::NAN, error: f64::INFINITY, step: 0.0 };
         let mut first = self.step;
         for _ in 0..self.tables {
-            let found = self.table(x, first, factor, &mut quotient);
+            let found = self.table(x, first, factor, quotient);
             if found.error < best.error {
                 best = found;
             }
@@ -118,7 +118,7 @@ impl Richardson {
         x: f64,
         first: f64,
         factor: f64,
-        quotient: &mut impl FnMut(f64, f64) -> f64,
+        quotient: &mut dyn FnMut(f64, f64) -> f64,
     ) -> Difference {
         let mut best = Difference { value: f64::NAN, error: f64::INFINITY, step: first };
         let mut row = [0.0; MAX_LEVELS];

@@ -167,11 +167,12 @@ impl<S: Scalar> Default for Tape<S> {
 
 impl<S: Scalar> Recorder<S> for Tape<S> {
     const RECORDS_EVERY_CHOICE: bool = false;
-    #[inline]
+    // (inlined into every operation of every energy, it would be most of the program)
+    #[inline(never)]
     fn record<const N: usize>(&self, parents: [u32; N], partials: [S; N]) -> u32 {
         self.steps.borrow_mut().push(&parents, &partials)
     }
-    #[inline]
+    #[cold]
     fn record_choice(&self, branches: [u32; 2], taken: [S; 2]) -> u32 {
         let steps = &mut *self.steps.borrow_mut();
         let node = steps.push(&branches, &taken);
