@@ -383,10 +383,16 @@ fn on_stack<F: Function, S: Number + 'static>(f: &F, x: &[S]) -> (S, Vec<S>)
 where
     for<'t> Var<'t, S, StackTape<S, CAPACITY>>: Number,
 {
-    let tape = StackTape::<S, CAPACITY>::new();
+    let tape = empty();
     let vars: Vec<_> = x.iter().map(|&x| tape.variable(x)).collect();
     let y = f.call(&vars);
     (y.value(), tape.adjoints(y)[1..=x.len()].to_vec())
+}
+
+// (once for each kind of number, not for each function)
+#[inline(never)]
+fn empty<S: Scalar>() -> Box<StackTape<S, CAPACITY>> {
+    Box::new(StackTape::new())
 }
 
 /// A tape that only counts the nodes that a stack tape would need.

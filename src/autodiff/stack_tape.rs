@@ -13,6 +13,8 @@ use std::cell::Cell;
 pub struct StackTape<S, const CAPACITY: usize> {
     nodes: [Cell<Node<S>>; CAPACITY],
     len: Cell<u32>,
+    /// The first node that was recorded: the variables of a start are not.
+    first: Cell<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,15 +74,17 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
     pub fn new() -> Self {
         let zero = S::constant(0.0);
         let empty = Node { parents: [0; 2], partials: [zero; 2], is_choice: false };
-        StackTape { nodes: std::array::from_fn(|_| Cell::new(empty)), len: Cell::new(1) }
+        StackTape { nodes: std::array::from_fn(|_| Cell::new(empty)), len: Cell::new(1), first: Cell::new(1) }
     }
 
     /// Starts over with N independent variables, nodes 1 to N. Variables of an earlier start are stale: they
     /// must not be used any more.
     #[inline(always)]
     pub fn restart<const N: usize>(&self, values: [S; N]) -> [StackVar<'_, S, CAPACITY>; N] {
-        self.len.set(1);
-        values.map(|value| self.variable(value))
+        assert!(N < CAPACITY);
+        self.len.set(N as u32 + 1);
+        self.first.set(N as u32 + 1);
+        std::array::from_fn(|k| Var::on(self, k as u32 + 1, values[k]))
     }
 
     /// A new independent variable, for functions whose number of variables is not known beforehand. See
@@ -99,9 +103,10 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
     /// The derivatives of `output` with respect to every node, indexed by [`Var::node`]; zero for constants.
     ///
     /// This one is a plain loop over a tape in memory: small to compile where speed does not matter.
+    #[inline(never)]
     pub fn adjoints(&self, output: StackVar<'_, S, CAPACITY>) -> [S; CAPACITY] {
         let mut sweep = Sweep::from(output);
-        for k in (1..self.nodes()).rev() {
+        for k in (self.first.get() as usize..self.nodes()).rev() {
             self.step(k, &mut sweep);
         }
         sweep.adjoints[0] = S::constant(0.0);

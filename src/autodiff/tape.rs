@@ -167,8 +167,7 @@ impl<S: Scalar> Default for Tape<S> {
 
 impl<S: Scalar> Recorder<S> for Tape<S> {
     const RECORDS_EVERY_CHOICE: bool = false;
-    // (inlined into every operation of every energy, it would be most of the program)
-    #[inline(never)]
+    #[inline]
     fn record<const N: usize>(&self, parents: [u32; N], partials: [S; N]) -> u32 {
         self.steps.borrow_mut().push(&parents, &partials)
     }
