@@ -25,19 +25,24 @@ fn dihedral<S: Scalar>(x: [S; 12]) -> S {
     phi.cos().poly([9.28, 12.16, -13.12, -3.06, 26.24, -31.5])
 }
 
-/// Seconds a call, the best of as many as fit in the time.
-fn best(mut f: impl FnMut()) -> f64 {
-    let mut shortest = f64::INFINITY;
-    // short functions are repeated so that the clock's own cost does not count
-    let start = Instant::now();
-    f();
-    let repeats = (20e-6 / start.elapsed().as_secs_f64()).ceil().max(1.0) as usize;
-    let begun = Instant::now();
-    let mut rounds = 0;
-    while rounds < 5 || begun.elapsed().as_secs_f64() < 0.4 {
+/// Seconds a call of each function, the best of many. The functions take turns, so that a machine that is slower for
+/// a while is slower for all of them.
+fn best<const N: usize>(mut functions: [&mut dyn FnMut(); N]) -> [f64; N] {
+    let once = |f: &mut dyn FnMut(), repeats: usize| {
         let start = Instant::now();
         (0..repeats).for_each(|_| f());
-        shortest = shortest.min(start.elapsed().as_secs_f64() / repeats as f64);
+        start.elapsed().as_secs_f64() / repeats as f64
+    };
+    // short functions are repeated so that the clock's own cost does not count
+    let repeats: [usize; N] =
+        std::array::from_fn(|k| (20e-6 / once(functions[k], 1)).ceil().max(1.0) as usize);
+    let mut shortest = [f64::INFINITY; N];
+    let begun = Instant::now();
+    let mut rounds = 0;
+    while rounds < 10 || begun.elapsed().as_secs_f64() < 1.5 {
+        for k in 0..N {
+            shortest[k] = shortest[k].min(once(functions[k], repeats[k]));
+        }
         rounds += 1;
     }
     shortest
@@ -48,14 +53,14 @@ fn main() {
     println!("{:>7} {:>14} {:>12} {:>12} {:>12}", "inputs", "function", "differences", "forward", "reverse");
     for n in [3, 30, 300, 3000, 30_000] {
         let x: Vec<f64> = (0..n).map(|k| k as f64 * 1.1 + 0.2 * (k as f64 * 1.7).sin()).collect();
-        let plain = best(|| {
+        let mut plain = || {
             black_box(chain(black_box(&x)));
-        });
+        };
         // every component costs the same: a few are timed and multiplied
         let sample = n.min(10);
         let share = n as f64 / sample as f64;
         let mut moved = x.clone();
-        let differences = best(|| {
+        let mut differences = || {
             for k in 0..sample {
                 let h = 1e-6;
                 moved[k] = x[k] + h;
@@ -64,25 +69,26 @@ fn main() {
                 black_box((above - chain(black_box(&moved))) / (2.0 * h));
                 moved[k] = x[k];
             }
-        }) * share;
+        };
         let mut duals: Vec<Dual<f64>> = x.iter().map(|&x| Dual::passive(x)).collect();
-        let forward = best(|| {
+        let mut forward = || {
             for k in 0..sample {
                 duals[k].tangent = 1.0;
                 black_box(chain(black_box(&duals)).tangent);
                 duals[k].tangent = 0.0;
             }
-        }) * share;
+        };
         let mut tape = Tape::new();
         let mut adjoints = Adjoints::default();
-        let reverse = best(|| {
+        let mut reverse = || {
             tape.reset();
             let vars: Vec<Var<f64>> = x.iter().map(|&x| tape.variable(x)).collect();
             let y = chain(&vars);
             tape.backward(&[(y, 1.0)], &mut adjoints);
             black_box(adjoints.of(vars[n / 2]));
-        });
-        let [d, f, r] = [differences, forward, reverse].map(|t| t / plain);
+        };
+        let [plain, d, f, r] = best([&mut plain, &mut differences, &mut forward, &mut reverse]);
+        let [d, f, r] = [d * share, f * share, r].map(|t| t / plain);
         println!("{n:>7} {:>11.0} ns {d:>12.1} {f:>12.1} {r:>12.1}", plain * 1e9);
     }
 
@@ -91,16 +97,16 @@ fn main() {
     for n in [300, 30_000] {
         let x: Vec<f64> = (0..n).map(|k| k as f64 * 1.1).collect();
         let mut tape = Tape::new();
-        let record = best(|| {
+        let [record] = best([&mut || {
             tape.reset();
             let vars: Vec<Var<f64>> = x.iter().map(|&x| tape.variable(x)).collect();
             black_box(chain(&vars));
-        });
+        }]);
         tape.reset();
         let vars: Vec<Var<f64>> = x.iter().map(|&x| tape.variable(x)).collect();
         let y = chain(&vars);
         let mut adjoints = Adjoints::default();
-        let sweep = best(|| tape.backward(&[(black_box(y), 1.0)], &mut adjoints));
+        let [sweep] = best([&mut || tape.backward(&[(black_box(y), 1.0)], &mut adjoints)]);
         let nodes = tape.len() as f64;
         let [record, sweep] = [record, sweep].map(|t| t * 1e9 / nodes);
         println!("{n:>7} {nodes:>10} {:>10.1} {record:>7.2} ns {sweep:>7.2} ns", tape.bytes() as f64 / nodes);
@@ -111,14 +117,14 @@ fn main() {
         .map(|i| std::array::from_fn(|k| (12.0 * f64::from(i) + k as f64).sin() + 0.3 * k as f64))
         .collect();
     let each = |t: f64| t * 1e9 / x.len() as f64;
-    let plain = best(|| {
+    let mut plain = || {
         let mut s = 0.0;
         for x in &x {
             s += dihedral(*x);
         }
         black_box(s);
-    });
-    let stack = best(|| {
+    };
+    let mut stack = || {
         let mut s = [0.0; 12];
         for x in &x {
             let tape = StackTape::<f64, 104>::new();
@@ -127,10 +133,10 @@ fn main() {
             (0..12).for_each(|k| s[k] += g[k]);
         }
         black_box(s);
-    });
+    };
     let mut tape = Tape::new();
     let mut adjoints = Adjoints::default();
-    let growing = best(|| {
+    let mut growing = || {
         let mut s = [0.0; 12];
         for x in &x {
             tape.reset();
@@ -139,7 +145,8 @@ fn main() {
             (0..12).for_each(|k| s[k] += adjoints.of(vars[k]));
         }
         black_box(s);
-    });
+    };
+    let [plain, stack, growing] = best([&mut plain, &mut stack, &mut growing]);
     println!("energy {:.1} ns", each(plain));
     for (name, t) in [("stack tape", stack), ("growing tape", growing)] {
         println!("gradient on the {name}: {:.1} ns, {:.1} energies", each(t), t / plain);

@@ -181,9 +181,9 @@ impl<F: Function> Point<'_, F> {
 
         // forward mode
         let mut forward = vec![0.0; n];
-        for k in 0..n {
+        for (k, slope) in forward.iter_mut().enumerate() {
             let y = f.call(&seeded(x, |j| f64::from(j == k)));
-            forward[k] = y.tangent;
+            *slope = y.tangent;
             values.push(("Dual", y.value));
         }
         self.vector("gradient, forward mode", &forward, &gradient);
@@ -210,10 +210,10 @@ impl<F: Function> Point<'_, F> {
         self.vector("Hessian × vector, Dual<Var>", &over, &product);
 
         let mut twice = vec![0.0; n];
-        for k in 0..n {
+        for (k, second) in twice.iter_mut().enumerate() {
             let inner = |j: usize| Dual::new(x[j], f64::from(j == k));
             let y = f.call(&(0..n).map(|j| Dual::new(inner(j), Dual::passive(v[j]))).collect::<Vec<_>>());
-            twice[k] = y.tangent.tangent;
+            *second = y.tangent.tangent;
             values.push(("Dual<Dual>", y.value.value));
         }
         self.vector("Hessian × vector, Dual<Dual>", &twice, &product);

@@ -1,4 +1,4 @@
-//! Automatic differentiation: the numbers an energy, written once, is run with.
+#![doc = include_str!("guide.md")]
 
 pub mod check;
 mod difference;
