@@ -3,7 +3,6 @@
 use md::autodiff::check::{Function, check};
 use md::autodiff::lanes::Two;
 use md::autodiff::{Dual, Lanes, Number, StackTape, Tape, Var};
-use potentials::Scalar;
 use proptest::prelude::*;
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -157,9 +156,9 @@ fn thirty_digit_values() {
         let y = f.call(&vars);
         close(y.value(), row.value, of_value, &row.function);
         let adjoints = tape.gradient(y);
-        for i in 0..n {
+        for (i, &var) in vars.iter().enumerate() {
             close(
-                adjoints.of(vars[i]),
+                adjoints.of(var),
                 row.gradient[i],
                 sensitivity(i),
                 &format!("{} reverse, {i}", row.function),
@@ -172,9 +171,9 @@ fn thirty_digit_values() {
             let tape = Tape::new();
             let vars: Vec<_> = (0..n).map(|k| tape.variable(Dual::new(x[k], f64::from(k == j)))).collect();
             let adjoints = tape.gradient(f.call(&vars));
-            for i in 0..n {
+            for (i, &var) in vars.iter().enumerate() {
                 let what = format!("{} Hessian, {i} {j}", row.function);
-                close(adjoints.of(vars[i]).tangent, h(i, j), largest, &what);
+                close(adjoints.of(var).tangent, h(i, j), largest, &what);
             }
         }
     }
