@@ -1,13 +1,18 @@
 //! Molecular dynamics in which every energy is written once and every derivative is automatic.
 
 pub mod autodiff;
+pub mod catalog;
 pub mod cli;
+pub mod forces;
 pub mod formats;
 pub mod input;
+pub mod integrate;
 pub mod neighbors;
+pub mod observe;
 pub mod plot;
 pub mod random;
 pub mod system;
 pub mod units;
 
+pub use catalog::catalog;
 pub use potentials;

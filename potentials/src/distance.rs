@@ -35,6 +35,11 @@ impl<S: Scalar> Distance<S> {
     pub fn recip(self) -> S {
         self.r2.rsqrt()
     }
+    /// ln r, without a root. A power whose exponent is a parameter is (a/r)ⁿ = exp(n (ln a − ln r)).
+    #[inline(always)]
+    pub fn ln(self) -> S {
+        self.r2.ln() * 0.5
+    }
     /// rⁿ; even powers take no root.
     #[inline(always)]
     pub fn powi(self, n: i32) -> S {

@@ -214,6 +214,7 @@ macro_rules! differentiable {
         impl<$($g)*> ::std::ops::Div<$X> for f64 {
             type Output = $X;
             #[inline(always)]
+            #[allow(clippy::suspicious_arithmetic_impl)]
             fn div(self, x: $X) -> $X { $crate::Scalar::recip(x) * self }
         }
 
@@ -252,6 +253,7 @@ macro_rules! differentiable {
         {
             type Output = Self;
             #[inline(always)]
+            #[allow(clippy::suspicious_arithmetic_impl)]
             fn div(self, p: $crate::Passive<Lane>) -> Self { self * $crate::Scalar::recip(p) }
         }
         impl<$($g)* Lane: $crate::Scalar> ::std::ops::Add<$X> for $crate::Passive<Lane>
@@ -282,6 +284,7 @@ macro_rules! differentiable {
         {
             type Output = $X;
             #[inline(always)]
+            #[allow(clippy::suspicious_arithmetic_impl)]
             fn div(self, x: $X) -> $X { $crate::Scalar::recip(x) * self }
         }
 

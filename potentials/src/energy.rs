@@ -45,6 +45,51 @@ pub enum Factor {
 }
 
 /// An energy of two atoms at a distance.
+///
+/// The formula can be written as in a textbook: `r` is divided by, subtracted from and raised to powers like a
+/// number. It takes no square root as long as only even powers are asked for.
+///
+/// ```
+/// use potentials::{About, Coefficient, Dimension, Distance, Dual, Energy, PairEnergy, Param, Range, Scalar, record};
+///
+/// /// Lennard-Jones plus a spring.
+/// struct Tethered;
+///
+/// record!(TetheredParams { epsilon, sigma, k, r0 });
+///
+/// impl Energy for Tethered {
+///     const ABOUT: About = About {
+///         name: "tethered",
+///         summary: "Lennard-Jones plus a spring.",
+///         formula: "E(r) = 4 epsilon [(sigma/r)^12 - (sigma/r)^6] + 1/2 k (r - r0)^2",
+///         source: "this page",
+///         params: &[
+///             Param::new("epsilon", Dimension::ENERGY, "depth of the well").range(Range::NonNegative),
+///             Param::new("sigma", Dimension::LENGTH, "where the energy is zero").range(Range::Positive),
+///             Param::new("k", Dimension::STIFFNESS, "stiffness of the spring"),
+///             Param::new("r0", Dimension::LENGTH, "its length at rest"),
+///         ],
+///     };
+///     type Params<T: Copy> = TetheredParams<T>;
+///     type Prepared<T: Copy> = TetheredParams<T>;
+///     fn prepare<T: Scalar>(p: &TetheredParams<T>) -> TetheredParams<T> {
+///         *p
+///     }
+/// }
+///
+/// impl PairEnergy for Tethered {
+///     fn energy<S: Scalar, P: Coefficient<S>>(r: Distance<S>, p: &TetheredParams<P>) -> S {
+///         let s6 = (p.sigma / r).powi(6);
+///         4.0 * p.epsilon * (s6 * s6 - s6) + 0.5 * p.k * (r - p.r0).squared()
+///     }
+/// }
+///
+/// // at r = σ the first term is 0 and falls with 24 ε/σ; the spring has ½·8·1² and pulls with 8·1
+/// let p = TetheredParams { epsilon: 0.5, sigma: 2.0, k: 8.0, r0: 1.0 };
+/// assert_eq!(Tethered::energy::<f64, f64>(Distance::new(2.0), &p), 4.0);
+/// let e: Dual<f64> = Tethered::energy(Distance::new(Dual::variable(2.0)), &p);
+/// assert_eq!(e.tangent, -24.0 * 0.5 / 2.0 + 8.0);
+/// ```
 pub trait PairEnergy: Energy {
     /// What the formula is multiplied by.
     const FACTOR: Factor = Factor::One;

@@ -61,7 +61,7 @@ impl<S: Scalar> Vec3<S> {
 
 /// √x where x > 0, else 0 with derivative 0.
 #[inline(always)]
-fn root_or_zero<S: Scalar>(x: S) -> S {
+pub(crate) fn root_or_zero<S: Scalar>(x: S) -> S {
     let (zero, one) = (S::constant(0.0), S::constant(1.0));
     let positive = zero.lt(x);
     S::select(positive, S::select(positive, x, one).sqrt(), zero)
@@ -167,10 +167,14 @@ impl<S: Scalar> Dihedral<S> {
     /// φ − φ₀ in (−π, π], the shortest way round.
     #[inline(always)]
     pub fn deviation<P: Coefficient<S>>(self, phi0: P) -> S {
-        let (s, c) = (phi0.sin(), phi0.cos());
-        // c, s are coefficients: sin(φ−φ₀) and cos(φ−φ₀) by the addition theorem
-        let sin = c * self.sin - s * self.cos;
-        let cos = c * self.cos + s * self.sin;
+        self.deviation_from(phi0.sin(), phi0.cos())
+    }
+    /// φ − φ₀ in (−π, π], where sine and cosine of φ₀ are at hand.
+    #[inline(always)]
+    pub fn deviation_from<P: Coefficient<S>>(self, sin0: P, cos0: P) -> S {
+        // by the addition theorem
+        let sin = cos0 * self.sin - sin0 * self.cos;
+        let cos = cos0 * self.cos + sin0 * self.sin;
         sin.atan2(cos)
     }
     /// sin φ

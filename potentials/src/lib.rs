@@ -2,16 +2,26 @@
 //!
 //! An energy is one generic function over [`Scalar`]; see [`energy`] for the kinds.
 
+// a quotient is written as a product with the reciprocal where that is what the derivative needs anyway
+#![allow(clippy::suspicious_arithmetic_impl)]
+
+pub mod angle;
+pub mod bond;
+pub mod catalog;
 pub mod cutoff;
+pub mod dihedral;
 pub mod distance;
 pub mod dual;
 pub mod energy;
+pub mod field;
 pub mod geometry;
+pub mod many_body;
 pub mod pair;
 pub mod param;
 pub mod record;
 pub mod scalar;
 pub mod special;
+pub mod tuple;
 
 pub use distance::{Distance, Ratio, Rooted};
 pub use dual::Dual;
@@ -41,8 +51,8 @@ mod tests {
 
     #[test]
     fn energies_can_be_written_as_in_a_textbook() {
-        let (e, s, r) = (0.7, 0.34, 0.41);
-        let want = 4.0 * e * ((s / r as f64).powi(12) - (s / r as f64).powi(6));
+        let (e, s, r): (f64, f64, f64) = (0.7, 0.34, 0.41);
+        let want = 4.0 * e * ((s / r).powi(12) - (s / r).powi(6));
         let lj = |r| textbook::<f64, f64>(r, e, s);
         assert!((lj(Distance::new(r)) - want).abs() < 1e-14);
         let d = textbook::<Dual<f64>, f64>(Distance::new(Dual::variable(r)), e, s);

@@ -37,6 +37,10 @@ impl Dimension {
     pub const FORCE: Self = Self::ENERGY.per(Self::LENGTH);
     /// Pressure, energy / length³.
     pub const PRESSURE: Self = Self::ENERGY.per(Self::LENGTH.powi(3));
+    /// Inverse length.
+    pub const INVERSE_LENGTH: Self = Self::LENGTH.powi(-1);
+    /// Stiffness, energy / length².
+    pub const STIFFNESS: Self = Self::ENERGY.per(Self::LENGTH.powi(2));
     /// Velocity, length / time.
     pub const VELOCITY: Self = Self::LENGTH.per(Self::TIME);
 

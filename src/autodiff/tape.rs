@@ -167,7 +167,8 @@ impl<S: Scalar> Default for Tape<S> {
 
 impl<S: Scalar> Recorder<S> for Tape<S> {
     const RECORDS_EVERY_CHOICE: bool = false;
-    #[inline]
+    // Not inlined: an energy is hundreds of steps, and each would carry the code that grows the tape.
+    #[inline(never)]
     fn record<const N: usize>(&self, parents: [u32; N], partials: [S; N]) -> u32 {
         self.steps.borrow_mut().push(&parents, &partials)
     }

@@ -1,1 +1,7 @@
 //! From TOML to a validated plan of a run.
+//!
+//! [`reader`] walks a TOML document key by key, with units, defaults and ranges; [`report`] shows what is wrong
+//! with it, line and caret included.
+
+pub mod reader;
+pub mod report;

@@ -1,0 +1,38 @@
+//! Parallel loops whose results do not depend on the number of threads: fixed chunks, added up in order.
+//!
+//! The loops take their bodies as `dyn Fn`, one call a chunk: the machinery of the thread pool is compiled once and
+//! not for every energy, and what processor a body is compiled for is decided inside the task.
+
+use super::term::{Sink, Sums};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Atoms or interactions a task.
+pub const CHUNK: usize = 64;
+
+/// The body of a loop: the items of a chunk, what it owns of the output, its sums.
+pub type Body<'a, T> = &'a (dyn Fn(Range<usize>, &mut [T], &mut Sums) + Sync);
+
+/// Runs `body` over chunks of `n` items, each of which owns `per_item` elements of `out`; adds up the sums in order.
+pub fn each_chunk<T: Send>(
+    n: usize,
+    out: &mut [T],
+    per_item: usize,
+    partial: &mut Vec<Sums>,
+    total: &mut Sums,
+    body: Body<T>,
+) {
+    partial.clear();
+    partial.resize(n.div_ceil(CHUNK), Sums::default());
+    let tasks = out.par_chunks_mut(CHUNK * per_item).zip(partial.par_iter_mut()).enumerate();
+    tasks.for_each(|(chunk, (out, sums))| {
+        let first = chunk * CHUNK;
+        body(first..(first + CHUNK).min(n), out, sums);
+    });
+    partial.iter().for_each(|s| total.add(s));
+}
+
+/// Runs `body` over chunks of atoms, each of which owns the forces on its atoms.
+pub fn each_atom(sink: &mut Sink, partial: &mut Vec<Sums>, body: Body<[f64; 3]>) {
+    each_chunk(sink.forces.len(), sink.forces, 1, partial, &mut sink.sums, body);
+}

@@ -1,0 +1,145 @@
+//! Density → embedding energies, in two passes over the neighbours.
+
+use super::chunks::{each_atom, each_chunk};
+use super::pair::{Pull, TypePairs, closest, vectors};
+use super::parameters::PreparedTable;
+use super::term::{Closest, Law, ListNeed, Prepared, Sink, Sums};
+use super::view::{Frame, View};
+use crate::autodiff::Dual;
+use crate::autodiff::lanes::Lanes;
+use potentials::{Coefficient, Distance, EmbeddingEnergy, Mask, Scalar, Vec3};
+use std::marker::PhantomData;
+
+/// A pair energy, and the energy of each atom in the density of its neighbours.
+pub struct EmbeddingLaw<E> {
+    types: TypePairs,
+    list: usize,
+    range: f64,
+    /// dF/dρ of each atom.
+    slopes: Vec<f64>,
+    partial: Vec<Sums>,
+    energy: PhantomData<E>,
+}
+
+impl<E: EmbeddingEnergy> EmbeddingLaw<E> {
+    /// For these types.
+    pub fn new(types: TypePairs) -> Self {
+        let range = types.range();
+        Self { types, list: 0, range, slopes: Vec::new(), partial: Vec::new(), energy: PhantomData }
+    }
+}
+
+impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
+    type Energy = E;
+
+    fn list_need(&self) -> Option<ListNeed> {
+        Some(ListNeed { range: self.range, leave_out: [false; 3], mirrors: false })
+    }
+    fn set_list(&mut self, list: usize) {
+        self.list = list;
+    }
+
+    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
+        let near = &view.frame.lists[self.list];
+        let t = &view.frame.atoms.types;
+        let row = |i: usize, j: usize| {
+            &p[self.types.rows[t[i] as usize * self.types.types + t[j] as usize] as usize]
+        };
+        let mut total = S::constant(0.0);
+        let mut density = vec![S::constant(0.0); t.len()];
+        for i in 0..t.len() {
+            for &n in near.list.row(i).iter().filter(|&&n| near.counts(i, n)) {
+                let j = n.j as usize;
+                let r2 = view.to_neighbor(i, n, near).norm_squared();
+                let limit = self.types.cutoff2[t[i] as usize * self.types.types + t[j] as usize];
+                if r2.lt(S::constant(limit)).decided() == Some(true) {
+                    let r = Distance::from_squared(r2);
+                    total = total + E::pair(r, row(i, j));
+                    density[i] = density[i] + E::density(r, row(i, j));
+                    density[j] = density[j] + E::density(r, row(j, i));
+                }
+            }
+        }
+        for (i, rho) in density.into_iter().enumerate() {
+            if S::constant(0.0).lt(rho).decided() == Some(true) {
+                total = total + E::embedding(rho, row(i, i));
+            }
+        }
+        total
+    }
+
+    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        let Self { types, list, slopes, partial, .. } = self;
+        let (near, t) = (&frame.lists[*list], &frame.atoms.types);
+        // the neighbours of atom i a block at a time: vectors, r², who they are and who is within the cut-off
+        let at = |block: &[crate::neighbors::Neighbor], k: usize| {
+            block[if k < block.len() { k } else { 0 }].j as usize
+        };
+        let kind = |i: usize, j: usize| t[i] as usize * types.types + t[j] as usize;
+        let params = |block: &[crate::neighbors::Neighbor], i: usize| -> E::Prepared<V::Parameter> {
+            p.gather::<V, _>(|k| types.rows[kind(i, at(block, k))] as usize)
+        };
+        let inside = |block: &[crate::neighbors::Neighbor], i: usize, r2: V| {
+            r2.lt(V::gather(|k| if k < block.len() { types.cutoff2[kind(i, at(block, k))] } else { 0.0 }))
+        };
+        let zero = V::constant(0.0);
+
+        // first pass: densities, embedding energies and their slopes
+        slopes.resize(t.len(), 0.0);
+        each_chunk(t.len(), slopes, 1, partial, &mut sink.sums, &|atoms, slopes, sums| {
+            for (i, slope) in atoms.zip(slopes) {
+                let mut density = zero;
+                for block in near.list.row(i).chunks(V::WIDTH) {
+                    let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
+                    let r2 = Vec3::new(x, y, z).norm_squared();
+                    let inside = inside(block, i, r2);
+                    if inside.decided() != Some(false) {
+                        let rho = E::density(Distance::from_squared(r2), &params(block, i));
+                        density = density + V::select(inside, rho, zero);
+                    }
+                }
+                let density = density.sum();
+                *slope = 0.0;
+                if density > 0.0 {
+                    let row: &E::Prepared<f64> = &p.row(types.rows[kind(i, i)] as usize);
+                    let e = E::embedding::<Dual<f64>, f64>(Dual::variable(density), row);
+                    *slope = e.tangent;
+                    sums.add_energy(e.value);
+                }
+            }
+        });
+
+        // second pass: dE/dr² = φ′ + F′ᵢ ρ′(j at i) + F′ⱼ ρ′(i at j), each pair seen from both sides
+        each_atom(sink, partial, &|atoms, forces, sums| {
+            for (i, force) in atoms.zip(forces) {
+                let (mut pull, mut energy) = (Pull::new(), zero);
+                for block in near.list.row(i).chunks(V::WIDTH) {
+                    let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
+                    let r2 = Vec3::new(x, y, z).norm_squared();
+                    let inside = inside(block, i, r2);
+                    if inside.decided() == Some(false) {
+                        continue;
+                    }
+                    let r = Distance::from_squared(Dual::new(r2, V::constant(-2.0)));
+                    let q = params(block, i);
+                    let phi = E::pair::<Dual<V>, V::Parameter>(r, &q);
+                    let rho_i = E::density::<Dual<V>, V::Parameter>(r, &q);
+                    // (the density of i at j has the parameters of the types in the other order)
+                    let back: E::Prepared<V::Parameter> =
+                        p.gather::<V, _>(|k| types.rows[kind(at(block, k), i)] as usize);
+                    let rho_j = E::density::<Dual<V>, V::Parameter>(r, &back);
+                    let slope_j = V::gather(|k| slopes[at(block, k)]);
+                    let g = phi.tangent + rho_i.tangent * slopes[i] + rho_j.tangent * slope_j;
+                    let g = V::select(inside, g, zero);
+                    energy = energy + V::select(inside, phi.value, zero);
+                    pull.add([x, y, z], g);
+                }
+                pull.finish(energy, force, sums);
+            }
+        });
+    }
+
+    fn closest(&self, frame: &Frame) -> Option<Closest> {
+        closest(frame, &frame.lists[self.list], self.range)
+    }
+}

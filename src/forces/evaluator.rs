@@ -1,0 +1,321 @@
+//! The evaluators.
+
+use super::term::{ListNeed, Sink, Sums, Term};
+use super::view::{Frame, Neighborhood, View};
+use super::{ForceError, ForceSource, Forces};
+use crate::autodiff::{Adjoints, Dual, Tape, Var};
+use crate::neighbors::{Exclusions, VerletList};
+use crate::system::{Atoms, Cell, Positions};
+use potentials::{Scalar, Vec3};
+use std::sync::Arc;
+
+/// How forces are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// One tape, recorded op by op, and one backward pass for all forces.
+    Tape,
+    /// Each interaction differentiated by itself.
+    #[default]
+    Fused,
+    /// `Fused` on the two-lane number of the tests (only where debug assertions are on).
+    #[doc(hidden)]
+    #[cfg(debug_assertions)]
+    FusedTwo,
+}
+
+/// The charges as the user gave them: some numbers, and which of them each atom has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Charges {
+    /// The numbers, in e.
+    pub values: Vec<f64>,
+    /// Their names, for derivatives.
+    pub labels: Vec<String>,
+    /// For each atom the index of its charge.
+    pub of_atom: Vec<u32>,
+}
+
+impl Charges {
+    /// Every atom has a charge of its own.
+    pub fn of_atoms(charges: &[f64]) -> Self {
+        Self {
+            values: charges.to_vec(),
+            labels: (1..=charges.len()).map(|k| format!("charge.{k}")).collect(),
+            of_atom: (0..charges.len() as u32).collect(),
+        }
+    }
+}
+
+/// What an [`Evaluator`] is made of.
+pub struct Setup {
+    /// The atoms.
+    pub atoms: Arc<Atoms>,
+    /// Their charges.
+    pub charges: Charges,
+    /// Pairs of atoms joined by 1, 2 and 3 bonds, as lists of pairs.
+    pub joined: [Vec<(u32, u32)>; 3],
+    /// The terms of the energy.
+    pub terms: Vec<Box<dyn Term>>,
+    /// Coulomb's constant in kJ/mol nm/e².
+    pub coulomb: f64,
+    /// Skin of the neighbour lists in nm.
+    pub skin: f64,
+}
+
+/// Computes energies and their derivatives.
+pub struct Evaluator {
+    /// How forces are computed.
+    pub kind: Kind,
+    atoms: Arc<Atoms>,
+    charges: Charges,
+    atom_charges: Vec<f64>,
+    terms: Vec<Box<dyn Term>>,
+    lists: Vec<Neighborhood>,
+    coulomb: f64,
+    tape: Tape,
+    adjoints: Adjoints,
+}
+
+impl Evaluator {
+    /// An evaluator for a system.
+    ///
+    /// # Errors
+    /// A cut-off or skin of which no neighbour list can be made.
+    pub fn new(setup: Setup) -> Result<Self, ForceError> {
+        let Setup { atoms, charges, joined, mut terms, coulomb, skin } = setup;
+        // terms that leave out the same pairs share a list
+        let mut needs: Vec<ListNeed> = Vec::new();
+        for term in &mut terms {
+            let Some(need) = term.list_need().filter(|need| need.range > 0.0) else { continue };
+            let k = needs.iter().position(|n| n.leave_out == need.leave_out).unwrap_or_else(|| {
+                needs.push(ListNeed { range: 0.0, mirrors: false, ..need });
+                needs.len() - 1
+            });
+            needs[k].range = needs[k].range.max(need.range);
+            needs[k].mirrors |= need.mirrors;
+            term.set_list(k);
+        }
+        let list = |need: &ListNeed| -> Result<Neighborhood, ForceError> {
+            let mut list = VerletList::new(need.range, skin)?;
+            if need.mirrors {
+                list = list.with_mirrors();
+            }
+            let pairs = (0..3).filter(|&k| need.leave_out[k]).flat_map(|k| joined[k].iter().copied());
+            let pairs: Vec<_> = pairs.collect();
+            let exclusions =
+                (!pairs.is_empty()).then(|| Exclusions::from_pairs(atoms.len(), pairs)).transpose();
+            Ok(Neighborhood {
+                list,
+                rows: Vec::new(),
+                exclusions: exclusions.map_err(ForceError::Exclusions)?,
+            })
+        };
+        let lists = needs.iter().map(list).collect::<Result<_, _>>()?;
+        let atom_charges = charges.of_atom.iter().map(|&k| charges.values[k as usize]).collect();
+        let (tape, adjoints) = (Tape::new(), Adjoints::default());
+        Ok(Self { kind: Kind::Fused, atoms, charges, atom_charges, terms, lists, coulomb, tape, adjoints })
+    }
+
+    /// The same, computing forces in the given way.
+    pub fn with_kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// The terms.
+    pub fn terms(&self) -> &[Box<dyn Term>] {
+        &self.terms
+    }
+
+    /// The terms, to change their parameters. (A cut-off cannot be raised beyond the neighbour list.)
+    pub fn terms_mut(&mut self) -> &mut [Box<dyn Term>] {
+        &mut self.terms
+    }
+
+    /// Sets the charges as the user gave them.
+    pub fn set_charges(&mut self, values: &[f64]) {
+        self.charges.values.copy_from_slice(values);
+        self.atom_charges = self.charges.of_atom.iter().map(|&k| values[k as usize]).collect();
+    }
+
+    /// The charges as the user gave them.
+    pub fn charges(&self) -> &Charges {
+        &self.charges
+    }
+
+    /// How many times neighbour lists were built.
+    pub fn list_builds(&self) -> u64 {
+        self.lists.iter().map(|near| near.list.builds()).sum()
+    }
+
+    /// Memory of the tape's last recording, in bytes.
+    pub fn tape_bytes(&self) -> usize {
+        self.tape.bytes()
+    }
+
+    fn prepare(&mut self, cell: &Cell, positions: &Positions) -> Result<(), ForceError> {
+        for near in &mut self.lists {
+            near.list.update(positions, cell, near.exclusions.as_ref())?;
+            near.list.rows(positions, &mut near.rows);
+        }
+        Ok(())
+    }
+
+    /// The energy by term with atoms moved by `moves` (one vector an atom, or none) and space strained by `strain`:
+    /// what differences are taken of. The neighbour lists are those of the unmoved atoms, so that moves must stay
+    /// well below the skin.
+    ///
+    /// # Errors
+    /// As [`evaluate`](ForceSource::evaluate).
+    pub fn energies(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        moves: Option<&[Vec3<f64>]>,
+        strain: Option<[[f64; 3]; 3]>,
+    ) -> Result<Vec<f64>, ForceError> {
+        self.prepare(cell, positions)?;
+        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        let view = View { frame: &frame, moves, strain };
+        Ok(self.terms.iter().map(|t| t.energy(&view)).collect())
+    }
+
+    /// Gradient and Hessian–vector product H·v, forward over reverse on one tape.
+    ///
+    /// # Errors
+    /// As [`evaluate`](ForceSource::evaluate).
+    pub fn hessian_product(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        v: &[[f64; 3]],
+    ) -> Result<(Vec<[f64; 3]>, Vec<[f64; 3]>), ForceError> {
+        self.prepare(cell, positions)?;
+        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        let tape = Tape::<Dual<f64>>::new();
+        let variable = |x: f64| tape.variable(Dual::new(0.0, x));
+        let moves: Vec<_> =
+            v.iter().map(|&[x, y, z]| Vec3::new(variable(x), variable(y), variable(z))).collect();
+        let view = View { frame: &frame, moves: Some(&moves), strain: None };
+        let total = self.terms.iter().fold(Var::constant(0.0), |e, t| e + t.record_nested(&view));
+        let adjoints = tape.gradient(total);
+        let split = |f: fn(Dual<f64>) -> f64| {
+            moves.iter().map(|m| [m.x, m.y, m.z].map(|x| f(adjoints.of(x)))).collect::<Vec<_>>()
+        };
+        Ok((split(|d| d.value), split(|d| d.tangent)))
+    }
+
+    /// ∂E/∂θ for every number the user wrote: those of each term by its label, then the charges.
+    ///
+    /// # Errors
+    /// As [`evaluate`](ForceSource::evaluate).
+    pub fn parameter_gradient(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+    ) -> Result<Vec<(String, f64)>, ForceError> {
+        self.prepare(cell, positions)?;
+        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        self.tape.reset();
+        let tape = &self.tape;
+        let charges: Vec<_> = self.charges.values.iter().map(|&q| tape.variable(q)).collect();
+        let of_atoms: Vec<_> = self.charges.of_atom.iter().map(|&k| charges[k as usize]).collect();
+        let view = View { frame: &frame, moves: None, strain: None };
+        let (mut total, mut named) = (Var::constant(0.0), Vec::new());
+        for term in &self.terms {
+            let table = term.parameters();
+            let theta: Vec<_> = table.values().iter().map(|&x| tape.variable(x)).collect();
+            total = total + term.record(&view, Some(&theta), Some(&of_atoms));
+            named.extend(table.labels().iter().map(|l| format!("{}.{l}", term.name())).zip(theta));
+        }
+        named.extend(self.charges.labels.iter().cloned().zip(charges));
+        tape.backward(&[(total, 1.0)], &mut self.adjoints);
+        Ok(named.into_iter().map(|(name, x)| (name, self.adjoints.of(x))).collect())
+    }
+
+    fn on_tape(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) {
+        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        self.tape.reset();
+        let tape = &self.tape;
+        let zero = || tape.variable(0.0);
+        let moves: Vec<_> = (0..frame.atoms.len()).map(|_| Vec3::new(zero(), zero(), zero())).collect();
+        let strain = [(); 3].map(|()| [(); 3].map(|()| zero()));
+        let view = View { frame: &frame, moves: Some(&moves), strain: Some(strain) };
+        let energies: Vec<_> = self.terms.iter().map(|t| t.record(&view, None, None)).collect();
+        out.energies.clear();
+        out.energies.extend(energies.iter().map(|e| e.value()));
+        let total = tape.sum(&energies);
+        tape.backward(&[(total, 1.0)], &mut self.adjoints);
+        let force = |x: Var<f64>| -self.adjoints.of(x);
+        out.forces.clear();
+        out.forces.extend(moves.iter().map(|m| [force(m.x), force(m.y), force(m.z)]));
+        let w = |a: usize, b: usize| 0.5 * (force(strain[a][b]) + force(strain[b][a]));
+        out.virial = [w(0, 0), w(1, 1), w(2, 2), w(0, 1), w(0, 2), w(1, 2)];
+    }
+
+    fn fused(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) {
+        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        out.forces.clear();
+        out.forces.resize(frame.atoms.len(), [0.0; 3]);
+        out.energies.clear();
+        out.virial = [0.0; 6];
+        for term in &mut self.terms {
+            let mut sink = Sink { forces: &mut out.forces, sums: Sums::default() };
+            match self.kind {
+                #[cfg(debug_assertions)]
+                Kind::FusedTwo => term.fused_two(&frame, &mut sink),
+                _ => term.fused(&frame, &mut sink),
+            }
+            let [energy, virial @ ..] = sink.sums.0;
+            out.energies.push(energy);
+            for (w, x) in out.virial.iter_mut().zip(virial) {
+                *w += x;
+            }
+        }
+    }
+
+    /// Names the term and the atoms behind a force or energy that is not finite.
+    fn blame(&mut self, cell: &Cell, positions: &Positions, out: &Forces) -> ForceError {
+        let bad = |f: &[f64; 3]| f.iter().any(|x| !x.is_finite());
+        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        let mut forces = vec![[0.0; 3]; frame.atoms.len()];
+        for term in &mut self.terms {
+            forces.fill([0.0; 3]);
+            let mut sink = Sink { forces: &mut forces, sums: Sums::default() };
+            term.fused(&frame, &mut sink);
+            let finite = sink.sums.0.iter().all(|x| x.is_finite());
+            let atom = forces.iter().position(bad);
+            if atom.is_some() || !finite {
+                return ForceError::NotFinite {
+                    atom,
+                    term: term.name().into(),
+                    closest: term.closest(&frame),
+                };
+            }
+        }
+        ForceError::NotFinite { atom: out.forces.iter().position(bad), term: "total".into(), closest: None }
+    }
+}
+
+fn frame<'a>(
+    atoms: &'a Atoms,
+    charges: &'a [f64],
+    lists: &'a [Neighborhood],
+    coulomb: f64,
+    cell: &'a Cell,
+    positions: &'a Positions,
+) -> Frame<'a> {
+    Frame { atoms, cell, positions, lists, charges, coulomb }
+}
+
+impl ForceSource for Evaluator {
+    fn evaluate(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) -> Result<(), ForceError> {
+        self.prepare(cell, positions)?;
+        match self.kind {
+            Kind::Tape => self.on_tape(cell, positions, out),
+            _ => self.fused(cell, positions, out),
+        }
+        let finite =
+            out.forces.iter().flatten().chain(&out.energies).chain(&out.virial).all(|x| x.is_finite());
+        if finite { Ok(()) } else { Err(self.blame(cell, positions, out)) }
+    }
+}

@@ -1,0 +1,56 @@
+//! Energies of a group of atoms as a whole.
+
+use super::parameters::PreparedTable;
+use super::term::{Law, Prepared, Sink};
+use super::view::{Frame, View};
+use crate::autodiff::lanes::Lanes;
+use crate::autodiff::{Adjoints, Tape, Var};
+use potentials::{Coefficient, GlobalEnergy, Scalar, Vec3};
+use std::marker::PhantomData;
+
+/// An energy of a group of atoms.
+pub struct GlobalLaw<E> {
+    atoms: Vec<u32>,
+    energy: PhantomData<E>,
+}
+
+impl<E: GlobalEnergy> GlobalLaw<E> {
+    /// Of these atoms.
+    pub fn new(atoms: Vec<u32>) -> Self {
+        Self { atoms, energy: PhantomData }
+    }
+    fn masses(&self, frame: &Frame) -> Vec<f64> {
+        self.atoms.iter().map(|&i| frame.atoms.masses[i as usize]).collect()
+    }
+}
+
+impl<E: GlobalEnergy> Law for GlobalLaw<E> {
+    type Energy = E;
+
+    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
+        let places: Vec<_> = self.atoms.iter().map(|&i| view.place(i as usize)).collect();
+        E::energy(&places, &self.masses(view.frame), &p[0])
+    }
+
+    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        // the whole group is one function: its own tape, the same in every lane
+        let tape = Tape::<V>::new();
+        let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|_| 0);
+        let place = |&i: &u32| {
+            let [x, y, z] = frame.place(i as usize).map(|x| tape.variable(V::constant(x)));
+            Vec3::new(x, y, z)
+        };
+        let places: Vec<Vec3<Var<V>>> = self.atoms.iter().map(place).collect();
+        let e = E::energy::<Var<V>, V::Parameter>(&places, &self.masses(frame), &q);
+        let mut adjoints = Adjoints::default();
+        tape.backward(&[(e, V::constant(1.0))], &mut adjoints);
+        sink.sums.add_energy(e.value().lane(0));
+        for (&i, x) in self.atoms.iter().zip(&places) {
+            let f = [x.x, x.y, x.z].map(|x| -adjoints.of(x).lane(0));
+            for c in 0..3 {
+                sink.forces[i as usize][c] += f[c];
+            }
+            sink.sums.add_virial(frame.place(i as usize), f);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Energies of a site: any function of all the neighbours of an atom.
+
+use super::pair::closest;
+use super::parameters::PreparedTable;
+use super::shares::Shares;
+use super::term::{Closest, Law, ListNeed, Prepared, Sink};
+use super::triplet::{TypeTriples, range, reaches};
+use super::view::{Frame, View};
+use crate::autodiff::lanes::Lanes;
+use crate::autodiff::{Adjoints, Tape, Var};
+use potentials::{Coefficient, Mask, Scalar, SiteEnergy, SiteNeighbor, Vec3};
+use std::marker::PhantomData;
+
+/// A site energy between atoms of certain types.
+pub struct SiteLaw<E: SiteEnergy> {
+    types: TypeTriples,
+    reach2: Vec<f64>,
+    list: usize,
+    shares: Shares,
+    energy: PhantomData<E>,
+}
+
+impl<E: SiteEnergy> SiteLaw<E> {
+    /// For these types; every triple must have a row.
+    pub fn new(types: TypeTriples) -> Self {
+        Self { types, reach2: Vec::new(), list: 0, shares: Shares::default(), energy: PhantomData }
+    }
+}
+
+/// The energy of a site whose centre is of type `kind`.
+fn site<'a, E: SiteEnergy, S: Scalar, P: Coefficient<S> + 'a>(
+    types: &TypeTriples,
+    kind: usize,
+    neighbors: &[SiteNeighbor<S>],
+    p: &'a [E::Prepared<P>],
+) -> S
+where
+    E::Prepared<P>: 'a,
+{
+    E::energy(neighbors, |j, k| &p[types.row(kind, j, k).unwrap_or(0)])
+}
+
+impl<E: SiteEnergy> Law for SiteLaw<E> {
+    type Energy = E;
+
+    fn list_need(&self) -> Option<ListNeed> {
+        Some(ListNeed { range: range(&self.reach2), leave_out: [false; 3], mirrors: true })
+    }
+    fn set_list(&mut self, list: usize) {
+        self.list = list;
+    }
+    fn parameters_changed(&mut self, p: &PreparedTable) {
+        self.reach2 = reaches::<E::Prepared<f64>>(&self.types, p, E::reach::<f64>);
+    }
+
+    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
+        let near = &view.frame.lists[self.list];
+        let t = &view.frame.atoms.types;
+        let (mut total, mut found) = (S::constant(0.0), Vec::new());
+        for i in 0..t.len() {
+            let from = t[i] as usize;
+            found.clear();
+            for &n in near.list.row(i) {
+                let (kind, vector) = (t[n.j as usize] as usize, view.to_neighbor(i, n, near));
+                let r2 = vector.norm_squared();
+                if r2.lt(S::constant(self.reach2[from * self.types.types + kind])).decided() == Some(true) {
+                    found.push(SiteNeighbor { vector, distance: r2.sqrt(), kind });
+                }
+            }
+            total = total + site::<E, S, P>(&self.types, from, &found, p);
+        }
+        total
+    }
+
+    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        let Self { types, reach2, list, shares, .. } = self;
+        let (near, t) = (&frame.lists[*list], &frame.atoms.types);
+        // one site at a time, the same in every lane
+        let starts = near.list.starts();
+        shares.each_site(near, sink, &|atoms, shares, sums| {
+            let (mut tape, mut adjoints, mut found) = (Tape::<V>::new(), Adjoints::default(), Vec::new());
+            let p = &p.rows::<V::Parameter, E::Prepared<V::Parameter>>(|x| V::constant(x).parameter());
+            let first = starts[atoms.start] as usize;
+            for i in atoms {
+                let shares = &mut shares[starts[i] as usize - first..starts[i + 1] as usize - first];
+                let from = t[i] as usize;
+                found.clear();
+                for (entry, &n) in near.list.row(i).iter().enumerate() {
+                    let (kind, d) = (t[n.j as usize] as usize, near.vector(frame.cell, i, n));
+                    if d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < reach2[from * types.types + kind] {
+                        found.push((entry, kind, d));
+                    }
+                }
+                tape.reset();
+                let place = |&(_, kind, d): &(usize, usize, [f64; 3])| {
+                    let [x, y, z] = d.map(|x| tape.variable(V::constant(x)));
+                    let vector = Vec3::new(x, y, z);
+                    SiteNeighbor { vector, distance: vector.norm_squared().sqrt(), kind }
+                };
+                let neighbors: Vec<SiteNeighbor<Var<V>>> = found.iter().map(place).collect();
+                let e = site::<E, Var<V>, V::Parameter>(types, from, &neighbors, p);
+                tape.backward(&[(e, V::constant(1.0))], &mut adjoints);
+                sums.add_energy(e.value().lane(0));
+                for (&(entry, _, d), n) in found.iter().zip(&neighbors) {
+                    let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| -adjoints.of(x).lane(0));
+                    shares[entry] = f;
+                    sums.add_virial(d, f);
+                }
+            }
+        });
+    }
+
+    fn closest(&self, frame: &Frame) -> Option<Closest> {
+        closest(frame, &frame.lists[self.list], range(&self.reach2))
+    }
+}

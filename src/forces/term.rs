@@ -1,0 +1,216 @@
+//! Terms: an energy applied to the atoms of a system.
+//!
+//! A [`Law`] is the sum of one kind of energy over the system, written once for any number
+//! ([`total`](Law::total), which the tape runs) and once with its structure known ([`fused`](Law::fused)).
+//! Generic methods cannot be called through a pointer, so a law is erased once per term, as a
+//! [`Term`].
+
+use super::parameters::{ParameterTable, PreparedTable};
+use super::view::{Frame, View};
+use crate::autodiff::lanes::Lanes;
+#[cfg(debug_assertions)]
+use crate::autodiff::lanes::Two;
+use crate::autodiff::{Dual, Var};
+use potentials::{Coefficient, Energy, Scalar};
+
+/// The prepared parameters of a law's energy.
+pub type Prepared<L, P> = <<L as Law>::Energy as Energy>::Prepared<P>;
+
+/// What a fused evaluation adds to.
+pub struct Sink<'a> {
+    /// Forces, one an atom.
+    pub forces: &'a mut [[f64; 3]],
+    /// Energy and virial (xx yy zz xy xz yz) of this term.
+    pub sums: Sums,
+}
+
+/// Energy and virial (xx yy zz xy xz yz), added up together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums(pub [f64; 7]);
+
+impl Sums {
+    /// Adds an energy.
+    #[inline(always)]
+    pub fn add_energy(&mut self, e: f64) {
+        self.0[0] += e;
+    }
+    /// Adds the virial d ⊗ f of a force f on an atom at d from its partner.
+    #[inline(always)]
+    pub fn add_virial(&mut self, d: [f64; 3], f: [f64; 3]) {
+        let w = &mut self.0;
+        w[1] += d[0] * f[0];
+        w[2] += d[1] * f[1];
+        w[3] += d[2] * f[2];
+        w[4] += 0.5 * (d[0] * f[1] + d[1] * f[0]);
+        w[5] += 0.5 * (d[0] * f[2] + d[2] * f[0]);
+        w[6] += 0.5 * (d[1] * f[2] + d[2] * f[1]);
+    }
+    /// Adds other sums.
+    #[inline(always)]
+    pub fn add(&mut self, o: &Sums) {
+        for (a, b) in self.0.iter_mut().zip(&o.0) {
+            *a += b;
+        }
+    }
+}
+
+/// Which neighbour list a law reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ListNeed {
+    /// How far it must reach, in nm.
+    pub range: f64,
+    /// Whether pairs 1-2, 1-3 and 1-4 bonds apart are left out.
+    pub leave_out: [bool; 3],
+    /// Whether the mirror of each entry must be known.
+    pub mirrors: bool,
+}
+
+/// The sum of one kind of energy over a system.
+pub trait Law: Send + Sync + 'static {
+    /// The energy.
+    type Energy: Energy;
+
+    /// The neighbour list it reads, if any.
+    fn list_need(&self) -> Option<ListNeed> {
+        None
+    }
+    /// Told which of the frame's lists that is.
+    fn set_list(&mut self, _list: usize) {}
+    /// Told that the parameters have changed (a cut-off, say).
+    fn parameters_changed(&mut self, _prepared: &PreparedTable) {}
+
+    /// The energy, step by step, in any number. `p` holds the rows of the parameter table, `charges` one an atom.
+    fn total<S: Scalar, P: Coefficient<S>>(
+        &self,
+        view: &View<S>,
+        p: &[Prepared<Self, P>],
+        charges: &[P],
+    ) -> S
+    where
+        Self: Sized;
+
+    /// Energy, forces and virial, each interaction differentiated by itself.
+    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink)
+    where
+        Self: Sized;
+
+    /// The interaction of shortest distance among those in range, for error messages: atoms and distance.
+    fn closest(&self, _frame: &Frame) -> Option<Closest> {
+        None
+    }
+}
+
+/// Two atoms that are close.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Closest {
+    /// The atoms, from 0.
+    pub atoms: [usize; 2],
+    /// Their distance in nm.
+    pub distance: f64,
+}
+
+/// A law whose type is forgotten.
+pub trait Term: Send + Sync {
+    /// Its name: the energy's key in the input.
+    fn name(&self) -> &str;
+    /// The user's numbers.
+    fn parameters(&self) -> &ParameterTable;
+    /// Changes the user's numbers.
+    fn set_parameters(&mut self, values: &[f64]);
+    /// See [`Law::list_need`].
+    fn list_need(&self) -> Option<ListNeed>;
+    /// See [`Law::set_list`].
+    fn set_list(&mut self, list: usize);
+    /// The plain energy.
+    fn energy(&self, view: &View<f64>) -> f64;
+    /// The energy on a tape; parameters and charges are variables where given.
+    fn record<'t>(
+        &self,
+        view: &View<Var<'t>>,
+        parameters: Option<&[Var<'t>]>,
+        charges: Option<&[Var<'t>]>,
+    ) -> Var<'t>;
+    /// The energy on a tape of dual numbers: forward over reverse.
+    fn record_nested<'t>(&self, view: &View<Var<'t, Dual<f64>>>) -> Var<'t, Dual<f64>>;
+    /// Energy, forces and virial.
+    fn fused(&mut self, frame: &Frame, sink: &mut Sink);
+    /// The same on the two-lane number that stands in for SIMD in tests.
+    #[doc(hidden)]
+    #[cfg(debug_assertions)]
+    fn fused_two(&mut self, frame: &Frame, sink: &mut Sink);
+    /// See [`Law::closest`].
+    fn closest(&self, frame: &Frame) -> Option<Closest>;
+}
+
+/// A law with its name and parameters.
+pub struct Entry<L: Law> {
+    name: String,
+    parameters: ParameterTable,
+    prepared: PreparedTable,
+    law: L,
+}
+
+impl<L: Law> Entry<L> {
+    /// Erases a law.
+    pub fn boxed(name: impl Into<String>, parameters: ParameterTable, mut law: L) -> Box<dyn Term> {
+        let prepared = PreparedTable::of::<L::Energy>(&parameters);
+        law.parameters_changed(&prepared);
+        Box::new(Entry { name: name.into(), parameters, prepared, law })
+    }
+}
+
+impl<L: Law> Term for Entry<L> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn parameters(&self) -> &ParameterTable {
+        &self.parameters
+    }
+    fn set_parameters(&mut self, values: &[f64]) {
+        self.parameters.set_values(values);
+        self.prepared = PreparedTable::of::<L::Energy>(&self.parameters);
+        self.law.parameters_changed(&self.prepared);
+    }
+    fn list_need(&self) -> Option<ListNeed> {
+        self.law.list_need()
+    }
+    fn set_list(&mut self, list: usize) {
+        self.law.set_list(list);
+    }
+    fn energy(&self, view: &View<f64>) -> f64 {
+        self.law.total::<f64, f64>(view, &self.prepared.rows(|x| x), view.frame.charges)
+    }
+    fn record<'t>(
+        &self,
+        view: &View<Var<'t>>,
+        parameters: Option<&[Var<'t>]>,
+        charges: Option<&[Var<'t>]>,
+    ) -> Var<'t> {
+        // (constants on the tape leave no trace, so that one compiled text serves both cases)
+        let theta = or_constants(parameters, self.parameters.values());
+        let charges = or_constants(charges, view.frame.charges);
+        let prepared = self.parameters.prepared::<L::Energy, Var<'t>>(&theta);
+        self.law.total::<Var<'t>, Var<'t>>(view, &prepared, &charges)
+    }
+    fn record_nested<'t>(&self, view: &View<Var<'t, Dual<f64>>>) -> Var<'t, Dual<f64>> {
+        self.law.total::<Var<'t, Dual<f64>>, f64>(view, &self.prepared.rows(|x| x), view.frame.charges)
+    }
+    fn fused(&mut self, frame: &Frame, sink: &mut Sink) {
+        self.law.fused::<f64>(frame, &self.prepared, sink);
+    }
+    #[cfg(debug_assertions)]
+    fn fused_two(&mut self, frame: &Frame, sink: &mut Sink) {
+        self.law.fused::<Two>(frame, &self.prepared, sink);
+    }
+    fn closest(&self, frame: &Frame) -> Option<Closest> {
+        self.law.closest(frame)
+    }
+}
+
+/// The variables, or constants of these values.
+fn or_constants<'t>(variables: Option<&[Var<'t>]>, values: &[f64]) -> Vec<Var<'t>> {
+    match variables {
+        Some(v) => v.to_vec(),
+        None => values.iter().map(|&x| Var::constant(x)).collect(),
+    }
+}

@@ -1,0 +1,285 @@
+//! Features → triplets energies (Stillinger–Weber).
+
+use super::pair::closest;
+use super::parameters::PreparedTable;
+use super::shares::Shares;
+use super::term::{Closest, Law, ListNeed, Prepared, Sink};
+use super::view::{Frame, View};
+use crate::autodiff::lanes::Lanes;
+use crate::autodiff::{Dual, StackTape, StackVar};
+use potentials::{Coefficient, Distance, Mask, Record, Scalar, TripletEnergy, Vec3};
+use std::marker::PhantomData;
+
+/// For each triple of types (centre, neighbour, other neighbour) the row of its parameters, or `NO_ROW`.
+#[derive(Clone, Debug, Default)]
+pub struct TypeTriples {
+    /// How many types.
+    pub types: usize,
+    /// Rows of the parameter table, types × types × types.
+    pub rows: Vec<u32>,
+}
+
+/// No interaction.
+pub const NO_ROW: u32 = u32::MAX;
+
+impl TypeTriples {
+    /// The row of a triple of types.
+    #[inline(always)]
+    pub fn row(&self, i: usize, j: usize, k: usize) -> Option<usize> {
+        let row = self.rows[(i * self.types + j) * self.types + k];
+        (row != NO_ROW).then_some(row as usize)
+    }
+}
+
+/// A triplet energy between atoms of certain types.
+pub struct TripletLaw<E: TripletEnergy> {
+    types: TypeTriples,
+    /// Square of the reach for each pair of types; 0 for no interaction.
+    reach2: Vec<f64>,
+    list: usize,
+    shares: Shares,
+    energy: PhantomData<E>,
+}
+
+impl<E: TripletEnergy> TripletLaw<E> {
+    /// For these types.
+    pub fn new(types: TypeTriples) -> Self {
+        Self { types, reach2: Vec::new(), list: 0, shares: Shares::default(), energy: PhantomData }
+    }
+}
+
+/// The most steps that one triplet may take on the stack tape.
+const CAPACITY: usize = 128;
+
+/// One neighbour of an atom with its feature.
+struct Feature<S> {
+    vector: Vec3<S>,
+    feature: S,
+    kind: usize,
+}
+
+/// The same in plain numbers: feature, −2 d(feature)/dr², and what the triplets have asked of it so far.
+struct Known {
+    entry: usize,
+    kind: usize,
+    vector: [f64; 3],
+    r2: f64,
+    feature: f64,
+    slope: f64,
+    adjoint: f64,
+}
+
+/// The cosine of the angle between two vectors.
+#[inline(always)]
+fn cosine<S: Scalar>(a: Vec3<S>, b: Vec3<S>) -> S {
+    a.dot(b) * (a.norm_squared() * b.norm_squared()).rsqrt()
+}
+
+/// All (a, b) with a < b < n, b slowest.
+struct PairsOf {
+    n: usize,
+    at: (usize, usize),
+}
+impl PairsOf {
+    fn new(n: usize) -> Self {
+        Self { n, at: (0, 1) }
+    }
+}
+impl Iterator for PairsOf {
+    type Item = (usize, usize);
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let (a, b) = self.at;
+        if b >= self.n {
+            return None;
+        }
+        self.at = if a + 1 < b { (a + 1, b) } else { (0, b + 1) };
+        Some((a, b))
+    }
+}
+
+/// Neighbours within reach, and the pair energies with them (half of each).
+fn features<E: TripletEnergy, S: Scalar, P: Coefficient<S>>(
+    types: &TypeTriples,
+    reach2: &[f64],
+    kind: usize,
+    neighbors: impl Iterator<Item = (usize, Vec3<S>)>,
+    p: &[E::Prepared<P>],
+    out: &mut Vec<Feature<S>>,
+) -> S {
+    let mut pairs = S::constant(0.0);
+    out.clear();
+    for (other, vector) in neighbors {
+        let r2 = vector.norm_squared();
+        let within = r2.lt(S::constant(reach2[kind * types.types + other])).decided() == Some(true);
+        let Some(row) = types.row(kind, other, other).filter(|_| within) else { continue };
+        let r = Distance::from_squared(r2);
+        pairs = pairs + E::pair(r, &p[row]) * 0.5;
+        out.push(Feature { vector, feature: E::feature(r, &p[row]), kind: other });
+    }
+    pairs
+}
+
+/// The energies of all pairs of neighbours of an atom.
+fn triplets<E: TripletEnergy, S: Scalar, P: Coefficient<S>>(
+    types: &TypeTriples,
+    kind: usize,
+    near: &[Feature<S>],
+    p: &[E::Prepared<P>],
+) -> S {
+    let mut total = S::constant(0.0);
+    for (k, b) in near.iter().enumerate() {
+        for a in &near[..k] {
+            if let Some(row) = types.row(kind, a.kind, b.kind) {
+                total = total + E::triplet(cosine(a.vector, b.vector), a.feature, b.feature, &p[row]);
+            }
+        }
+    }
+    total
+}
+
+/// The squares of the reach of each pair of types.
+pub(super) fn reaches<R: Record<f64>>(
+    types: &TypeTriples,
+    p: &PreparedTable,
+    reach: impl Fn(&R) -> f64,
+) -> Vec<f64> {
+    let n = types.types;
+    let of = |k: usize| types.row(k / n, k % n, k % n).map_or(0.0, |row| reach(&p.row(row)).powi(2));
+    (0..n * n).map(of).collect()
+}
+
+pub(super) fn range(reach2: &[f64]) -> f64 {
+    reach2.iter().fold(0.0, |m: f64, &r| m.max(r)).sqrt()
+}
+
+impl<E: TripletEnergy> Law for TripletLaw<E> {
+    type Energy = E;
+
+    fn list_need(&self) -> Option<ListNeed> {
+        Some(ListNeed { range: range(&self.reach2), leave_out: [false; 3], mirrors: true })
+    }
+    fn set_list(&mut self, list: usize) {
+        self.list = list;
+    }
+    fn parameters_changed(&mut self, p: &PreparedTable) {
+        self.reach2 = reaches::<E::Prepared<f64>>(&self.types, p, E::reach::<f64>);
+    }
+
+    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
+        let near = &view.frame.lists[self.list];
+        let t = &view.frame.atoms.types;
+        let (mut total, mut found) = (S::constant(0.0), Vec::new());
+        for i in 0..t.len() {
+            let row = near.list.row(i).iter();
+            let neighbors = row.map(|&n| (t[n.j as usize] as usize, view.to_neighbor(i, n, near)));
+            let kind = t[i] as usize;
+            let pairs = features::<E, S, P>(&self.types, &self.reach2, kind, neighbors, p, &mut found);
+            total = total + pairs + triplets::<E, S, P>(&self.types, kind, &found, p);
+        }
+        total
+    }
+
+    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        let Self { types, reach2, list, shares, .. } = self;
+        let (near, t) = (&frame.lists[*list], &frame.atoms.types);
+        let starts = near.list.starts();
+        shares.each_site(near, sink, &|atoms, shares, sums| {
+            let (tape, mut found) = (StackTape::<V, CAPACITY>::new(), Vec::<Known>::new());
+            let first = starts[atoms.start] as usize;
+            for i in atoms {
+                let shares = &mut shares[starts[i] as usize - first..starts[i + 1] as usize - first];
+                let kind = t[i] as usize;
+                // features, and the pair energies
+                found.clear();
+                for (entry, &n) in near.list.row(i).iter().enumerate() {
+                    let (other, vector) = (t[n.j as usize] as usize, near.vector(frame.cell, i, n));
+                    let r2 = vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2];
+                    if r2 < reach2[kind * types.types + other] {
+                        found.push(Known {
+                            entry,
+                            kind: other,
+                            vector,
+                            r2,
+                            feature: 0.0,
+                            slope: 0.0,
+                            adjoint: 0.0,
+                        });
+                    }
+                }
+                for block in found.chunks_mut(V::WIDTH) {
+                    let at = |k: usize| &block[if k < block.len() { k } else { 0 }];
+                    let r = Distance::from_squared(Dual::new(V::gather(|k| at(k).r2), V::constant(-2.0)));
+                    let row = |k: usize| types.row(kind, at(k).kind, at(k).kind).unwrap_or(0);
+                    let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| row(k));
+                    let e = E::pair::<Dual<V>, V::Parameter>(r, &q);
+                    let g = E::feature::<Dual<V>, V::Parameter>(r, &q);
+                    for (k, a) in block.iter_mut().enumerate() {
+                        (a.feature, a.slope) = (g.value.lane(k), g.tangent.lane(k));
+                        let f = a.vector.map(|x| 0.5 * e.tangent.lane(k) * x);
+                        shares[a.entry] = f;
+                        sums.add_energy(0.5 * e.value.lane(k));
+                        sums.add_virial(a.vector, f);
+                    }
+                }
+                // every pair of neighbours, some at a time
+                let mut pairs = PairsOf::new(found.len());
+                let mut block = [(0, 0, 0); 16];
+                loop {
+                    let mut filled = 0;
+                    while filled < V::WIDTH {
+                        let Some((a, b)) = pairs.next() else { break };
+                        if let Some(row) = types.row(kind, found[a].kind, found[b].kind) {
+                            block[filled] = (a, b, row);
+                            filled += 1;
+                        }
+                    }
+                    if filled == 0 {
+                        break;
+                    }
+                    let at = |k: usize| block[if k < filled { k } else { 0 }];
+                    let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| at(k).2);
+                    let input = |m: usize| {
+                        V::gather(|k| {
+                            let (a, b) = (&found[at(k).0], &found[at(k).1]);
+                            match m {
+                                0..3 => a.vector[m],
+                                3..6 => b.vector[m - 3],
+                                6 => a.feature,
+                                _ => b.feature,
+                            }
+                        })
+                    };
+                    let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(std::array::from_fn(input));
+                    let cos = cosine(Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
+                    let e = E::triplet::<StackVar<V, CAPACITY>, V::Parameter>(cos, ga, gb, &q);
+                    let g: [V; 8] = tape.gradient(e);
+                    for (k, &(a, b, _)) in block[..filled].iter().enumerate() {
+                        sums.add_energy(e.value().lane(k));
+                        for (first, x, adjoint) in [(0, a, 6), (3, b, 7)] {
+                            let f: [f64; 3] = std::array::from_fn(|c| -g[first + c].lane(k));
+                            let x = &mut found[x];
+                            x.adjoint += g[adjoint].lane(k);
+                            for c in 0..3 {
+                                shares[x.entry][c] += f[c];
+                            }
+                            sums.add_virial(x.vector, f);
+                        }
+                    }
+                }
+                // what the triplets ask of the features goes on to the distances
+                for a in &found {
+                    let f = a.vector.map(|x| a.adjoint * a.slope * x);
+                    for c in 0..3 {
+                        shares[a.entry][c] += f[c];
+                    }
+                    sums.add_virial(a.vector, f);
+                }
+            }
+        });
+    }
+
+    fn closest(&self, frame: &Frame) -> Option<Closest> {
+        closest(frame, &frame.lists[self.list], range(&self.reach2))
+    }
+}
