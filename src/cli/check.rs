@@ -242,8 +242,9 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
             0.0,
         );
         let d = Difference { value: -d.value, ..d };
-        worst
-            .difference(fused.virial[k], d, fused.virial[k].abs().max(virial_floor), || component.to_owned());
+        worst.difference(fused.virial[k], d, noise, fused.virial[k].abs().max(virial_floor), || {
+            component.to_owned()
+        });
     }
     rows.push(worst.row(name, "virial"));
     if let Some(error) = failed {
