@@ -196,15 +196,17 @@ impl Catalog {
     }
 }
 
-fn tuples<const N: usize>(tuples: &[([u32; 4], u32)]) -> impl Iterator<Item = ([u32; N], u32)> {
-    tuples.iter().map(|&(atoms, row)| (std::array::from_fn(|k| atoms[k]), row))
+/// The first N atoms of each tuple, and the rows.
+fn tuples<const N: usize>(list: &[([u32; 4], u32)]) -> (Vec<[u32; N]>, Vec<u32>) {
+    list.iter().map(|&(atoms, row)| (std::array::from_fn(|k| atoms[k]), row)).unzip()
 }
 
 fn tuple_builder<E: TupleEnergy<N>, const N: usize>() -> Builder {
     Builder::Tuple {
         atoms: N,
         build: |name, atoms, table, list| {
-            Entry::boxed(name, table, TupleLaw::<E, N>::new(atoms, tuples(list)))
+            let (tuples, rows) = tuples(list);
+            Entry::boxed(name, table, TupleLaw::<E, N>::new(atoms, tuples, rows))
         },
     }
 }

@@ -1,7 +1,7 @@
 //! Density → embedding energies, in two passes over the neighbours.
 
 use super::chunks::{each_atom, each_chunk};
-use super::pair::{TypePairs, closest, vectors};
+use super::pair::{Pull, TypePairs, closest, vectors};
 use super::parameters::PreparedTable;
 use super::term::{Closest, Law, ListNeed, Prepared, Sink, Sums};
 use super::view::{Frame, View};
@@ -112,7 +112,7 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
         // second pass: dE/dr² = φ′ + F′ᵢ ρ′(j at i) + F′ⱼ ρ′(i at j), each pair seen from both sides
         each_atom(sink, partial, &|atoms, forces, sums| {
             for (i, force) in atoms.zip(forces) {
-                let (mut f, mut w, mut energy) = ([zero; 3], [zero; 6], zero);
+                let (mut pull, mut energy) = (Pull::new(), zero);
                 for block in near.list.row(i).chunks(V::WIDTH) {
                     let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
                     let r2 = Vec3::new(x, y, z).norm_squared();
@@ -132,22 +132,9 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
                     let g = phi.tangent + rho_i.tangent * slopes[i] + rho_j.tangent * slope_j;
                     let g = V::select(inside, g, zero);
                     energy = energy + V::select(inside, phi.value, zero);
-                    let d = [x, y, z];
-                    let gd = d.map(|d| g * d);
-                    for k in 0..3 {
-                        f[k] = f[k] - gd[k];
-                    }
-                    for (w, (a, b)) in w.iter_mut().zip([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]) {
-                        *w = d[a].fma(gd[b], *w);
-                    }
+                    pull.add([x, y, z], g);
                 }
-                for k in 0..3 {
-                    force[k] += f[k].sum();
-                }
-                sums.0[0] += 0.5 * energy.sum();
-                for k in 0..6 {
-                    sums.0[k + 1] += 0.5 * w[k].sum();
-                }
+                pull.finish(energy, force, sums);
             }
         });
     }

@@ -262,7 +262,7 @@ fn row<V: Lanes, E: PairEnergy>(
 ) {
     let zero = V::constant(0.0);
     let from = frame.atoms.types[i] as usize * types.types;
-    let (mut f, mut w, mut energy) = ([zero; 3], [zero; 6], zero);
+    let (mut pull, mut energy) = (Pull::new(), zero);
     for block in near.list.row(i).chunks(V::WIDTH) {
         let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
         let r2 = Vec3::new(x, y, z).norm_squared();
@@ -283,20 +283,43 @@ fn row<V: Lanes, E: PairEnergy>(
         }
         let g = V::select(inside, e.tangent, zero);
         energy = energy + V::select(inside, e.value, zero);
-        let d = [x, y, z];
-        let gd = d.map(|d| g * d);
-        for k in 0..3 {
-            f[k] = f[k] - gd[k];
-        }
-        for (w, (a, b)) in w.iter_mut().zip([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]) {
-            *w = d[a].fma(gd[b], *w);
-        }
+        pull.add([x, y, z], g);
     }
-    for k in 0..3 {
-        force[k] += f[k].sum();
+    pull.finish(energy, force, sums);
+}
+
+/// The force on an atom and the virial of its neighbours' pulls g d along their vectors d, half of each counted.
+pub(super) struct Pull<V> {
+    force: [V; 3],
+    virial: [V; 6],
+}
+
+impl<V: Lanes> Pull<V> {
+    pub fn new() -> Self {
+        Self { force: [V::constant(0.0); 3], virial: [V::constant(0.0); 6] }
     }
-    sums.0[0] += 0.5 * energy.sum();
-    for k in 0..6 {
-        sums.0[k + 1] += 0.5 * w[k].sum();
+    #[inline(always)]
+    pub fn add(&mut self, [x, y, z]: [V; 3], g: V) {
+        let (gx, gy, gz) = (g * x, g * y, g * z);
+        let (f, w) = (&mut self.force, &mut self.virial);
+        f[0] = f[0] - gx;
+        f[1] = f[1] - gy;
+        f[2] = f[2] - gz;
+        w[0] = x.fma(gx, w[0]);
+        w[1] = y.fma(gy, w[1]);
+        w[2] = z.fma(gz, w[2]);
+        w[3] = x.fma(gy, w[3]);
+        w[4] = x.fma(gz, w[4]);
+        w[5] = y.fma(gz, w[5]);
+    }
+    #[inline(never)]
+    pub fn finish(self, energy: V, force: &mut [f64; 3], sums: &mut Sums) {
+        for (f, pull) in force.iter_mut().zip(self.force) {
+            *f += pull.sum();
+        }
+        sums.0[0] += 0.5 * energy.sum();
+        for (s, w) in sums.0[1..].iter_mut().zip(self.virial) {
+            *s += 0.5 * w.sum();
+        }
     }
 }

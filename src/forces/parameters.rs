@@ -107,7 +107,11 @@ impl ParameterTable {
     }
     /// All rows, prepared for the formula of `E`.
     pub fn prepared<E: Energy, T: Scalar>(&self, theta: &[T]) -> Vec<E::Prepared<T>> {
-        (0..self.rows()).map(|row| E::prepare(&self.params::<T, E::Params<T>>(theta, row))).collect()
+        let mut rows = Vec::with_capacity(self.rows());
+        for row in 0..self.rows() {
+            rows.push(E::prepare(&self.params::<T, E::Params<T>>(theta, row)));
+        }
+        rows
     }
 }
 
@@ -121,9 +125,13 @@ pub struct PreparedTable {
 impl PreparedTable {
     /// The rows of a parameter table, prepared for the formula of `E`.
     pub fn of<E: Energy>(parameters: &ParameterTable) -> Self {
-        let rows = parameters.prepared::<E, f64>(parameters.values());
         let width = <E::Prepared<f64> as Record<f64>>::LEN;
-        let values = rows.iter().flat_map(|r| (0..width).map(|k| r.field(k))).collect();
+        let mut values = Vec::new();
+        for row in parameters.prepared::<E, f64>(parameters.values()) {
+            for k in 0..width {
+                values.push(row.field(k));
+            }
+        }
         Self { values, width }
     }
     /// One row.
@@ -133,8 +141,12 @@ impl PreparedTable {
     }
     /// All rows, in the numbers that `f` makes.
     pub fn rows<T, R: Record<T>>(&self, f: impl Fn(f64) -> T) -> Vec<R> {
-        let rows = if self.width == 0 { 1 } else { self.values.len() / self.width };
-        (0..rows).map(|row| R::from_fn(|m| f(self.values[row * self.width + m]))).collect()
+        let count = if self.width == 0 { 1 } else { self.values.len() / self.width };
+        let mut rows = Vec::with_capacity(count);
+        for row in 0..count {
+            rows.push(R::from_fn(|m| f(self.values[row * self.width + m])));
+        }
+        rows
     }
     /// A row a lane: lane k has row `row(k)`.
     #[inline(always)]

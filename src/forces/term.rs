@@ -187,9 +187,8 @@ impl<L: Law> Term for Entry<L> {
         charges: Option<&[Var<'t>]>,
     ) -> Var<'t> {
         // (constants on the tape leave no trace, so that one compiled text serves both cases)
-        let constants = |values: &[f64]| values.iter().map(|&x| Var::constant(x)).collect::<Vec<_>>();
-        let theta = parameters.map_or_else(|| constants(self.parameters.values()), <[_]>::to_vec);
-        let charges = charges.map_or_else(|| constants(view.frame.charges), <[_]>::to_vec);
+        let theta = or_constants(parameters, self.parameters.values());
+        let charges = or_constants(charges, view.frame.charges);
         let prepared = self.parameters.prepared::<L::Energy, Var<'t>>(&theta);
         self.law.total::<Var<'t>, Var<'t>>(view, &prepared, &charges)
     }
@@ -205,5 +204,13 @@ impl<L: Law> Term for Entry<L> {
     }
     fn closest(&self, frame: &Frame) -> Option<Closest> {
         self.law.closest(frame)
+    }
+}
+
+/// The variables, or constants of these values.
+fn or_constants<'t>(variables: Option<&[Var<'t>]>, values: &[f64]) -> Vec<Var<'t>> {
+    match variables {
+        Some(v) => v.to_vec(),
+        None => values.iter().map(|&x| Var::constant(x)).collect(),
     }
 }

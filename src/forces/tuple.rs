@@ -57,32 +57,55 @@ const CAPACITY: usize = 256;
 pub struct TupleLaw<E, const N: usize> {
     atoms: Vec<[u32; N]>,
     rows: Vec<u32>,
-    /// For each atom, where in `slots` its shares of the forces are.
-    starts: Vec<u32>,
-    places: Vec<u32>,
-    slots: Vec<[f64; 3]>,
-    partial: Vec<Sums>,
+    shares: Shares,
     energy: PhantomData<E>,
 }
 
-impl<E: TupleEnergy<N>, const N: usize> TupleLaw<E, N> {
-    /// For each tuple its atoms and the row of its parameters; `n` is the number of atoms of the system.
-    pub fn new(n: usize, tuples: impl IntoIterator<Item = ([u32; N], u32)>) -> Self {
-        let (atoms, rows): (Vec<_>, Vec<_>) = tuples.into_iter().unzip();
+/// The forces that tuples exert, and where each atom finds those on itself.
+struct Shares {
+    starts: Vec<u32>,
+    places: Vec<u32>,
+    forces: Vec<[f64; 3]>,
+    partial: Vec<Sums>,
+}
+
+impl Shares {
+    /// `members` are the atoms of all tuples, one after the other; `n` the number of atoms of the system.
+    fn new(n: usize, members: &[u32]) -> Self {
         let mut starts = vec![0; n + 1];
-        for &a in atoms.iter().flatten() {
+        for &a in members {
             starts[a as usize + 1] += 1;
         }
         for k in 0..n {
             starts[k + 1] += starts[k];
         }
-        let (mut next, mut places) = (starts.clone(), vec![0; atoms.len() * N]);
-        for (slot, &a) in atoms.iter().flatten().enumerate() {
+        let (mut next, mut places) = (starts.clone(), vec![0; members.len()]);
+        for (slot, &a) in members.iter().enumerate() {
             places[next[a as usize] as usize] = slot as u32;
             next[a as usize] += 1;
         }
-        let slots = vec![[0.0; 3]; atoms.len() * N];
-        Self { atoms, rows, starts, places, slots, partial: Vec::new(), energy: PhantomData }
+        Self { starts, places, forces: vec![[0.0; 3]; members.len()], partial: Vec::new() }
+    }
+    /// Adds up, for every atom in order, what tuples hold for it.
+    fn collect(&mut self, sink: &mut Sink) {
+        let Self { starts, places, forces, partial } = self;
+        each_atom(sink, partial, &|atoms, out, _| {
+            for (i, force) in atoms.zip(out) {
+                for &slot in &places[starts[i] as usize..starts[i + 1] as usize] {
+                    for (f, s) in force.iter_mut().zip(forces[slot as usize]) {
+                        *f += s;
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl<E: TupleEnergy<N>, const N: usize> TupleLaw<E, N> {
+    /// For each tuple its atoms and the row of its parameters; `n` is the number of atoms of the system.
+    pub fn new(n: usize, atoms: Vec<[u32; N]>, rows: Vec<u32>) -> Self {
+        let shares = Shares::new(n, atoms.as_flattened());
+        Self { atoms, rows, shares, energy: PhantomData }
     }
 }
 
@@ -96,8 +119,9 @@ impl<E: TupleEnergy<N>, const N: usize> Law for TupleLaw<E, N> {
     }
 
     fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
-        let Self { atoms, rows, starts, places, slots, partial, .. } = self;
-        each_chunk(atoms.len(), slots, N, partial, &mut sink.sums, &|range, slots, sums| {
+        let Self { atoms, rows, shares, .. } = self;
+        let Shares { forces, partial, .. } = shares;
+        each_chunk(atoms.len(), forces, N, partial, &mut sink.sums, &|range, slots, sums| {
             let tape = StackTape::<V, CAPACITY>::new();
             let (atoms, rows) = (&atoms[range.clone()], &rows[range]);
             let blocks =
@@ -106,21 +130,8 @@ impl<E: TupleEnergy<N>, const N: usize> Law for TupleLaw<E, N> {
                 block::<V, E, N>(&tape, frame, p, atoms, rows, slots, sums);
             }
         });
-        collect(sink, partial, starts, places, slots);
+        shares.collect(sink);
     }
-}
-
-/// Adds up, for every atom in order, the shares of the forces that tuples hold for it.
-fn collect(sink: &mut Sink, partial: &mut Vec<Sums>, starts: &[u32], places: &[u32], slots: &[[f64; 3]]) {
-    each_atom(sink, partial, &|atoms, forces, _| {
-        for (i, force) in atoms.zip(forces) {
-            for &slot in &places[starts[i] as usize..starts[i + 1] as usize] {
-                for (f, s) in force.iter_mut().zip(slots[slot as usize]) {
-                    *f += s;
-                }
-            }
-        }
-    });
 }
 
 /// One tuple a lane: the energy and the forces on its atoms.

@@ -20,7 +20,8 @@ impl Neighborhood {
     #[inline(always)]
     pub fn vector(&self, cell: &Cell, i: usize, n: Neighbor) -> [f64; 3] {
         let (a, b, image) = (&self.rows[i], &self.rows[n.j as usize], self.list.shifts()[n.shift as usize]);
-        cell.cartesian(std::array::from_fn(|k| (b[k] - a[k]) + f64::from(image[k])))
+        let s = |k: usize| (b[k] - a[k]) + f64::from(image[k]);
+        cell.cartesian([s(0), s(1), s(2)])
     }
     /// Whether the entry stands for its pair where each pair is to be counted once: the one with j > i, and of an
     /// atom and its own images the lexicographically positive one.

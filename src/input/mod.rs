@@ -3,5 +3,6 @@
 //! [`reader`] walks a TOML document key by key, with units, defaults and ranges; [`report`] shows what is wrong
 //! with it, line and caret included.
 
+pub mod plan;
 pub mod reader;
 pub mod report;
