@@ -86,7 +86,8 @@ fn finite(report: &mut Report, rows: &Value, relative: f64) {
             let what = format!("{kind}, {}", text(row, "lattice"));
             let energy = found.energy() / system.len() as f64;
             report.energy(&what, energy, number(row, "energy_per_atom"), relative);
-            let pressure = found.virial[..3].iter().sum::<f64>() / 3.0 / system.cell.volume().expect("a volume");
+            let pressure =
+                found.virial[..3].iter().sum::<f64>() / 3.0 / system.cell.volume().expect("a volume");
             // (the pressure is the small rest of two large terms)
             report.number(&format!("{what}: pressure"), pressure, number(row, "pressure"), relative * 100.0);
         }
@@ -128,9 +129,10 @@ fn infinite(report: &mut Report, of: &Value, relative: f64) {
                 report.number(&format!("{kind}, {name}: {key}"), x, e, relative * e);
             }
             let closest = (2.0 * a12 / a6).powf(1.0 / 6.0);
-            report.number(&format!("{name}: distance"), closest, number(row, "r_nn_min"), 1e-8);
+            report.number(&format!("{name}: distance"), closest, number(row, "r_nn_min"), relative);
             let lowest = -0.5 * a6 * a6 / a12;
-            report.number(&format!("{name}: minimum"), lowest, number(row, "energy_per_atom_min"), 1e-6);
+            let e = number(row, "energy_per_atom_min");
+            report.number(&format!("{name}: minimum"), lowest, e, 2.0 * relative * e.abs());
         }
     }
 }
@@ -186,7 +188,8 @@ fn diatomic_ring(report: &mut Report, of: &Value, relative: f64) {
     let found = frequencies(dynamical(number(of, "k"), &masses));
     // waves j = 1..5 and their mirror images; j = 6, where the light and the heavy atoms move alone, is not listed
     let rows: Vec<[f64; 2]> = list(&of["omega_acoustic_optic"]).iter().map(array).collect();
-    let mut expected: Vec<f64> = rows.iter().enumerate().flat_map(|(j, w)| w.repeat(if j == 0 { 1 } else { 2 })).collect();
+    let mut expected: Vec<f64> =
+        rows.iter().enumerate().flat_map(|(j, w)| w.repeat(if j == 0 { 1 } else { 2 })).collect();
     expected.extend([number(of, "m1"), number(of, "m2")].map(|m| (2.0 * number(of, "k") / m).sqrt()));
     compare_frequencies(report, &found, expected, relative);
 }
@@ -299,8 +302,7 @@ pub fn solid(path: &Path, part: &str) -> Outcome {
             report.number(&what(key), x, number(computed, key), limit);
         }
         let relative = number(tolerance, "literature_rel");
-        for (key, x) in
-            [("a0", b), ("cohesive", per_atom), ("C11", c11), ("C12", c12), ("C44_relaxed", c44)]
+        for (key, x) in [("a0", b), ("cohesive", per_atom), ("C11", c11), ("C12", c12), ("C44_relaxed", c44)]
         {
             let e = number(literature, key);
             report.number(&what(&format!("{key} of the literature")), x, e, relative * e.abs());

@@ -27,8 +27,8 @@ pub struct Units {
 impl Units {
     pub fn of(units: &Value) -> Units {
         let (length, energy, time) = match text(units, "kind") {
-            "real" => (0.1, 4.184, 1e-3),
-            // LAMMPS's mvv2e, u Å²/ps² in eV, so that trajectories have its constant too
+            // the energies by LAMMPS's mvv2e, u Å²/fs² in kcal/mol and u Å²/ps² in eV, for the sake of trajectories
+            "real" => (0.1, 1e4 / (48.88821291 * 48.88821291), 1e-3),
             "metal" => (0.1, 0.01 / 1.0364269e-4, 1.0),
             "lj" | "nm-kJ/mol" => (1.0, 1.0, 1.0),
             other => panic!("units {other}"),

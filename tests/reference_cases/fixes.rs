@@ -92,8 +92,9 @@ pub fn run(path: &Path, part: &str) -> Outcome {
 
 fn field(part: &str, catalog: &Catalog, system: &System, solute: &[usize]) -> Option<Box<dyn Term>> {
     let on = || solute.iter().copied();
-    let uniform =
-        |scale: f64| field_term(catalog, system, "uniform-electric-field", &[0.0, -0.1, 0.1].map(|x| x * scale), on());
+    let uniform = |scale: f64| {
+        field_term(catalog, system, "uniform-electric-field", &[0.0, -0.1, 0.1].map(|x| x * scale), on())
+    };
     match part {
         "spring_self" => Some(field_term(catalog, system, "position-restraint", &[10.0], on())),
         "addforce_const" => Some(uniform(1.0)),

@@ -212,6 +212,8 @@ fn pairs(deck: &mut Deck, catalog: &Catalog, case: &Value, system: &System, styl
         _ => return deck.lacks.push(format!("pair {name}")),
     };
     let mix = match style["mix"].as_str() {
+        // (the screening lengths of nuclei add up, whatever the rule)
+        _ if name == "zbl" => Mix::Arithmetic,
         Some("geometric") => Mix::Geometric,
         Some("sixthpower") => Mix::SixthPower,
         _ => Mix::Arithmetic,
@@ -331,9 +333,7 @@ fn bonded_style(key: &str, name: &str) -> Option<Bonded> {
         }),
         ("bond", "fene") => some((Bond, "fene"), |c| vec![row(c, ["K", "R0", "epsilon", "sigma"])]),
         // ¼ k (r² − r0²)² here
-        ("bond", "gromos") => {
-            some((Bond, "g96"), |c| vec![vec![4.0 * number(c, "k"), number(c, "r0")]])
-        }
+        ("bond", "gromos") => some((Bond, "g96"), |c| vec![vec![4.0 * number(c, "k"), number(c, "r0")]]),
         ("angle", "harmonic") => some((Angle, "harmonic"), |c| twice_k(c, degrees(c, "theta0_deg"))),
         ("angle", "charmm") => some((Angle, "urey-bradley"), |c| {
             let [k, k_ub, r_ub] = ["k", "k_ub", "r_ub"].map(|k| number(c, k));
@@ -347,9 +347,9 @@ fn bonded_style(key: &str, name: &str) -> Option<Bonded> {
             let [k2, k3, k4] = ["k2", "k3", "k4"].map(|k| number(c, k));
             vec![vec![degrees(c, "theta0_deg"), k2, k3, k4]]
         }),
-        ("dihedral", "charmm") => some((Dihedral, "periodic"), |c| {
-            vec![vec![number(c, "k"), number(c, "n"), degrees(c, "d_deg")]]
-        }),
+        ("dihedral", "charmm") => {
+            some((Dihedral, "periodic"), |c| vec![vec![number(c, "k"), number(c, "n"), degrees(c, "d_deg")]])
+        }
         ("dihedral", "harmonic") => some((Dihedral, "periodic"), cosine),
         // the number of terms, then k, n and phase of each
         ("dihedral", "fourier") => some((Dihedral, "periodic"), |c| {
@@ -389,9 +389,13 @@ fn many_body(deck: &mut Deck, catalog: &Catalog, system: &System, style: &Value,
     let (text, elements) = match style["lammps_line"].as_str() {
         Some(line) => (line.to_owned(), vec![text(style, "coeff")]),
         None => {
-            let file = path.parent().expect("a folder").join(style["potential_files"][0].as_str().expect("a file"));
+            let file =
+                path.parent().expect("a folder").join(style["potential_files"][0].as_str().expect("a file"));
             let words: Vec<_> = style["coeffs"][0].as_str().expect("words").split_whitespace().collect();
-            (std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display())), words[3..].to_vec())
+            (
+                std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display())),
+                words[3..].to_vec(),
+            )
         }
     };
     let triples = triples(&text, columns);

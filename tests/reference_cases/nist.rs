@@ -45,22 +45,28 @@ pub fn run(path: &Path) -> Outcome {
             _ => (0.0, 0.0),
         };
         let exact = number(tolerance, "recomputed_rel");
-        let (published, recomputed) = (&reference["published"], &reference["recomputed"]);
-        let forces = (!recomputed["forces"].is_null()).then(|| vectors(&recomputed["forces"]));
-        let virial = (!recomputed["virial"].is_null()).then(|| array(&recomputed["virial"]));
-        let energies = vec![("vdwl".to_owned(), number(recomputed, "U_pair"))];
-        let expected = Expected { energies, forces, virial };
+        let recomputed = &reference["recomputed"];
+        let expected = Expected {
+            energies: Vec::new(),
+            forces: (!recomputed["forces"].is_null()).then(|| vectors(&recomputed["forces"])),
+            virial: (!recomputed["virial"].is_null()).then(|| array(&recomputed["virial"])),
+        };
         let limits = Tolerance { energy: exact, force: 1e-9, virial: exact };
         for (kind, found) in system.evaluate(&mut system.evaluator(vec![term.build(&catalog, &system)])) {
             let what = format!("{kind}, {} {cutoff}", text(reference, "scheme"));
             expected.compare(&mut report, &what, &found, limits);
             let trace = found.virial[..3].iter().sum();
-            let four =
-                [("U_pair", found.energy()), ("W_pair", trace), ("U_lrc", u_tail), ("W_lrc", w_tail)];
-            for (key, x) in four {
-                for (says, relative) in [(published, number(tolerance, "published_rel")), (recomputed, exact)] {
-                    if let Some(e) = as_number(&says[key]) {
-                        report.number(&format!("{what}: {key}"), x, e, relative * e.abs());
+            let published = number(tolerance, "published_rel");
+            for (source, relative) in [("published", published), ("feasst", exact), ("recomputed", exact)] {
+                let says = |key: &str| as_number(&reference[source][key]);
+                if let Some(e) = says("U_pair").filter(|_| source != "published") {
+                    report.energy(&format!("{what}, {source}"), found.energy(), e, relative);
+                }
+                let all =
+                    [("U_pair", found.energy()), ("W_pair", trace), ("U_lrc", u_tail), ("W_lrc", w_tail)];
+                for (key, x) in all {
+                    if let Some(e) = says(key) {
+                        report.number(&format!("{what}, {source}: {key}"), x, e, relative * e.abs());
                     }
                 }
             }

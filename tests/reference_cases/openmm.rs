@@ -95,7 +95,8 @@ fn types(system: &mut System, nonbonded: &Value) -> Vec<[f64; 2]> {
     }
     system.atoms.type_names = (0..kinds.len()).map(|k| k.to_string()).collect();
     // the exceptions replace the pairs
-    let pairs = list(&nonbonded["exceptions"]["rows"]).iter().map(|e| (count(&e[0]) as u32, count(&e[1]) as u32));
+    let pairs =
+        list(&nonbonded["exceptions"]["rows"]).iter().map(|e| (count(&e[0]) as u32, count(&e[1]) as u32));
     system.joined[0] = pairs.collect();
     kinds
 }
@@ -180,7 +181,9 @@ fn pairs(catalog: &Catalog, system: &System, term: &Value, kinds: &[[f64; 2]]) -
 /// OpenMM's correction for dispersion beyond the cut-off, which the engine does not have yet: the mean over all
 /// pairs of atoms, each with itself among them, times 8π N²/V.
 fn tail(term: &Value, system: &System, kinds: &[[f64; 2]]) -> f64 {
-    let (Some(volume), Some(cutoff)) = (system.cell.volume(), as_number(&term["cutoff_nm"])) else { return 0.0 };
+    let (Some(volume), Some(cutoff)) = (system.cell.volume(), as_number(&term["cutoff_nm"])) else {
+        return 0.0;
+    };
     if term["dispersion_correction"] != true {
         return 0.0;
     }

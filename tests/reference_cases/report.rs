@@ -79,7 +79,8 @@ impl Report {
         let close = off <= (relative * largest).max(1e-12);
         if !close {
             let (f, e) = (found[i], expected[i]);
-            self.wrong.push(format!("{what}: the force on atom {i} is {f:?}, not {e:?} (largest: {largest:.1e})"));
+            self.wrong
+                .push(format!("{what}: the force on atom {i} is {f:?}, not {e:?} (largest: {largest:.1e})"));
         }
     }
     /// A virial.
