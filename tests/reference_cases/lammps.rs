@@ -218,6 +218,7 @@ fn pairs(deck: &mut Deck, catalog: &Catalog, case: &Value, system: &System, styl
         Some("sixthpower") => Mix::SixthPower,
         _ => Mix::Arithmetic,
     };
+    let alone = parts.len() == 1;
     for Part { name: term, energy, values, cutoff, ending, remainder } in parts {
         let mut rows: Vec<_> = list(&style["coeffs"])
             .iter()
@@ -226,7 +227,7 @@ fn pairs(deck: &mut Deck, catalog: &Catalog, case: &Value, system: &System, styl
                 (pair, values(c), as_number(&c["cut"]).unwrap_or(cutoff))
             })
             .collect();
-        if term == "coul" && style["coeffs"][0]["epsilon"].is_number() {
+        if term == "coul" && !alone {
             // these coefficients are those of the other part
             rows = vec![(None, values(&Value::Null), cutoff)];
         }
@@ -266,9 +267,11 @@ fn bonded(
 ) {
     let name = text(style, "style");
     let Some(Bonded { energy, rows, constant }) = bonded_style(key, name) else {
-        return deck.lacks.push(format!("{key} {name}"));
+        // (ours of the name is LAMMPS's class2)
+        let note = if (key, name) == ("bond", "quartic") { " (one that breaks)" } else { "" };
+        return deck.lacks.push(format!("{key} {name}{note}"));
     };
-    let mut list_of = Vec::new();
+    let mut rows_of = Vec::new();
     for tuple in tuples {
         let coefficients = list(&style["coeffs"]).iter().find(|c| c["type"] == tuple[atoms]);
         let coefficients = coefficients.unwrap_or_else(|| panic!("no coefficients for {key} {tuple}"));
@@ -279,10 +282,10 @@ fn bonded(
                 // the angle between the planes has no sign there
                 row[1] *= dihedral_sign(system, &who);
             }
-            list_of.push((who.clone(), row));
+            rows_of.push((who.clone(), row));
         }
     }
-    deck.terms.push(tuple_term(catalog, system, key, energy, &list_of));
+    deck.terms.push(tuple_term(catalog, system, key, energy, &rows_of));
 }
 
 fn dihedral_sign(system: &System, who: &[u32]) -> f64 {
@@ -346,6 +349,33 @@ fn bonded_style(key: &str, name: &str) -> Option<Bonded> {
         ("angle", "quartic") => some((Angle, "quartic"), |c| {
             let [k2, k3, k4] = ["k2", "k3", "k4"].map(|k| number(c, k));
             vec![vec![degrees(c, "theta0_deg"), k2, k3, k4]]
+        }),
+        // k [1 − cos(θ − θ₀)], and the same less Umin = 2k
+        ("angle", "cosine/delta") => {
+            some((Angle, "periodic"), |c| vec![vec![number(c, "k"), 1.0, degrees(c, "theta0_deg") + PI]])
+        }
+        ("angle", "cosine/shift") => Some(Bonded {
+            energy: (Angle, "periodic"),
+            rows: |c| vec![vec![0.5 * number(c, "Umin"), 1.0, degrees(c, "theta0_deg") + PI]],
+            constant: |c| -number(c, "Umin"),
+        }),
+        // 2 C/n² [1 − B (−1)ⁿ cos nθ]
+        ("angle", "cosine/periodic") => some((Angle, "periodic"), |c| {
+            let [strength, b, n] = ["C", "B", "n"].map(|k| number(c, k));
+            let up = b * if n % 2.0 == 0.0 { 1.0 } else { -1.0 } < 0.0;
+            vec![vec![2.0 * strength / (n * n), n, if up { 0.0 } else { PI }]]
+        }),
+        // k [C₀ + C₁ cos θ + C₂ cos 2θ]
+        ("angle", "fourier") => Some(Bonded {
+            energy: (Angle, "periodic"),
+            rows: |c| {
+                let [k, c1, c2] = ["k", "C1", "C2"].map(|k| number(c, k));
+                vec![vec![k * c1, 1.0, 0.0], vec![k * c2, 2.0, 0.0]]
+            },
+            constant: |c| {
+                let [k, c0, c1, c2] = ["k", "C0", "C1", "C2"].map(|k| number(c, k));
+                k * (c0 - c1 - c2)
+            },
         }),
         ("dihedral", "charmm") => {
             some((Dihedral, "periodic"), |c| vec![vec![number(c, "k"), number(c, "n"), degrees(c, "d_deg")]])
