@@ -249,6 +249,9 @@ pub enum Mix {
     SixthPower,
 }
 
+/// A pair of types (`None` for all), its parameters and its cut-off.
+pub type PairRow = (Option<(usize, usize)>, Vec<f64>, f64);
+
 /// A pair term to be made. Numbers are in the units of the source.
 pub struct PairTerm<'a> {
     /// Its name: the energy it adds to.
@@ -256,8 +259,7 @@ pub struct PairTerm<'a> {
     /// The energy in the catalogue.
     pub energy: &'a str,
     pub ending: Ending,
-    /// Parameters and cut-off of pairs of types; `None` for all types.
-    pub rows: Vec<(Option<(usize, usize)>, Vec<f64>, f64)>,
+    pub rows: Vec<PairRow>,
     /// Where a switch begins.
     pub inner: f64,
     pub mix: Mix,

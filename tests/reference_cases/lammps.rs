@@ -121,18 +121,21 @@ pub fn deck(case: &Value, system: &System, path: &Path) -> Deck {
 
 // ------------------------------------------------------------------------------------- pairs
 
+/// Parameters from a row of coefficients.
+type Values<'a> = Box<dyn Fn(&Value) -> Vec<f64> + 'a>;
+
 /// A part of a pair style.
 struct Part<'a> {
     name: &'a str,
     energy: &'a str,
     /// The parameters that a row of coefficients gives.
-    values: Box<dyn Fn(&Value) -> Vec<f64> + 'a>,
+    values: Values<'a>,
     cutoff: f64,
     ending: Ending,
     remainder: bool,
 }
 
-fn keys<'a>(keys: &'static [&'static str]) -> Box<dyn Fn(&Value) -> Vec<f64> + 'a> {
+fn keys<'a>(keys: &'static [&'static str]) -> Values<'a> {
     Box::new(move |c| keys.iter().map(|k| number(c, k)).collect())
 }
 
@@ -312,7 +315,7 @@ fn bonded_style(key: &str, name: &str) -> Option<Bonded> {
     }
     /// Σ aₙ cosⁿφ, whose sign changes with the parity of n since ψ = φ − π there.
     fn powers(a: &[f64]) -> Vec<Vec<f64>> {
-        let sign = |n: usize| if n % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = |n: usize| if n.is_multiple_of(2) { 1.0 } else { -1.0 };
         vec![(0..6).map(|n| a.get(n).map_or(0.0, |a| sign(n) * a)).collect()]
     }
     match (key, name) {
