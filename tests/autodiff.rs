@@ -1,6 +1,6 @@
 //! Automatic differentiation against 30-digit values, and every mode against every other on random programs.
 
-use md::autodiff::check::{Function, check};
+use md::autodiff::check::{Angles, Bond, Dihedrals, Field, Function, Tuple, check, check_energy};
 use md::autodiff::lanes::Two;
 use md::autodiff::{Dual, Lanes, Number, StackTape, Tape, Var};
 use proptest::prelude::*;
@@ -185,6 +185,24 @@ fn the_reference_functions_pass_the_check() {
         let report = check(&Named(&row.function), std::slice::from_ref(&row.point));
         // at the badly scaled start, a component of 1e-6 remains of two million
         assert!(report.ok() || row.function.starts_with("brown_badly"), "{}\n{report}", row.function);
+    }
+}
+
+#[test]
+fn energies_of_every_shape_pass() {
+    use potentials::{angle::HarmonicAngle, bond::MorseBond, dihedral::PeriodicDihedral};
+    use potentials::{field::PositionRestraint, tuple::UreyBradley};
+    let x = [0.1, -0.2, 0.3, 1.2, 0.1, 0.2, 1.5, 1.1, -0.3, 2.6, 1.3, 0.4];
+    let bent = [0.0, 0.0, 0.0, 1.0, 0.2, 0.0, 2.0, 0.1, 0.1];
+    let reports = [
+        check_energy::<Bond<MorseBond>>(&[2.0, 1.5, 1.1], &[x[3..6].to_vec(), x[6..9].to_vec()]),
+        check_energy::<Angles<HarmonicAngle>>(&[3.0, 1.9], &[x[..9].to_vec(), bent.to_vec()]),
+        check_energy::<Dihedrals<PeriodicDihedral>>(&[4.0, 3.0, 0.4], &[x.to_vec()]),
+        check_energy::<Tuple<UreyBradley, 3>>(&[3.0, 1.9, 5.0, 1.7], &[x[..9].to_vec(), bent.to_vec()]),
+        check_energy::<Field<PositionRestraint>>(&[7.0], &[x[..3].to_vec()]),
+    ];
+    for report in reports {
+        assert!(report.ok(), "{report}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 /// A tape of at most `CAPACITY` nodes of one or two parents, for functions whose length is known, such as the
 /// energy of a dihedral in its twelve coordinates. It never allocates. Made where it is used, it dissolves into
-/// registers (see [`gradient`](Self::gradient)); kept and [`restart`](Self::restart)ed, it is a small tape in memory.
+/// registers (see [`gradient_in_registers`](Self::gradient_in_registers)); kept and [`restart`](Self::restart)ed, it is a small tape in memory.
 ///
 /// Node 0 counts, and so does a choice between two branches even where all lanes agree: the steps are the same for
 /// all data. Recording more than `CAPACITY` nodes panics: the capacity belongs to the function.
@@ -100,26 +100,42 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
         self.len.get() as usize
     }
 
-    /// The derivatives of `output` with respect to every node, indexed by [`Var::node`]; zero for constants.
+    /// The derivatives of `output` with respect to the N variables of [`restart`](Self::restart).
     ///
-    /// This one is a plain loop over a tape in memory: small to compile where speed does not matter.
+    /// A plain loop over the tape in memory: small to compile. See
+    /// [`gradient_in_registers`](Self::gradient_in_registers) for where speed matters.
+    #[inline]
+    pub fn gradient<const N: usize>(&self, output: StackVar<'_, S, CAPACITY>) -> [S; N] {
+        let adjoints = self.looped(output, N + 1);
+        std::array::from_fn(|k| adjoints[k + 1])
+    }
+
+    /// The derivatives of `output` with respect to every node, indexed by [`Var::node`]; zero for constants.
     #[inline(never)]
     pub fn adjoints(&self, output: StackVar<'_, S, CAPACITY>) -> [S; CAPACITY] {
+        self.looped(output, self.first.get() as usize)
+    }
+
+    /// The backward pass down to node `first`.
+    #[inline]
+    fn looped(&self, output: StackVar<'_, S, CAPACITY>, first: usize) -> [S; CAPACITY] {
         let mut sweep = Sweep::from(output);
-        for k in (self.first.get() as usize..self.nodes()).rev() {
+        for k in (first..self.nodes()).rev() {
             self.step(k, &mut sweep);
         }
         sweep.adjoints[0] = S::constant(0.0);
         sweep.adjoints
     }
 
-    /// The derivatives of `output` with respect to the N variables of [`restart`](Self::restart).
+    /// The same as [`gradient`](Self::gradient), written without a loop.
     ///
     /// Which nodes the backward pass visits, and where it looks at masks, depends on the steps alone and not on
-    /// numbers. All of it is settled by the compiler when the tape dissolves into registers; for that, make the tape
-    /// where it is used (one for every call) and the capacity no larger than need be, at most 128.
+    /// numbers. All of it is settled by the compiler when the tape dissolves into registers. For that, make the tape
+    /// where it is used, one for every call, with a capacity no larger than need be and at most 128; everything must
+    /// be inlined, the function too. It is about four times as fast
+    /// then, and takes longer to compile.
     #[inline(always)]
-    pub fn gradient<const N: usize>(&self, output: StackVar<'_, S, CAPACITY>) -> [S; N] {
+    pub fn gradient_in_registers<const N: usize>(&self, output: StackVar<'_, S, CAPACITY>) -> [S; N] {
         let mut sweep = Sweep::from(output);
         let n = self.nodes();
         for k in (UNROLLED.max(N + 1)..n).rev() {
@@ -228,6 +244,8 @@ mod tests {
             let f = x * y.sin() + y * x.exp() - 3.0 * x;
             let want = tape.gradient(f);
             assert_eq!(got, [want.of(x), want.of(y)]);
+            let [x, y] = stack.restart([a, b]);
+            assert_eq!(got, stack.gradient_in_registers(x * y.sin() + y * x.exp() - 3.0 * x));
         }
     }
 
