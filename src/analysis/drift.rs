@@ -100,7 +100,12 @@ impl Drift {
     /// are where they were.
     ///
     /// `boltzmann` in kJ/mol/K, `temperature` in K. In reduced units the result is per 1000 units of time.
-    pub fn per_degree_of_freedom(&self, boltzmann: f64, temperature: f64, degrees_of_freedom: usize) -> Drift {
+    pub fn per_degree_of_freedom(
+        &self,
+        boltzmann: f64,
+        temperature: f64,
+        degrees_of_freedom: usize,
+    ) -> Drift {
         let unit = boltzmann * temperature * degrees_of_freedom as f64;
         Drift {
             slope: 1000.0 * self.slope / unit,

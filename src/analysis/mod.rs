@@ -50,7 +50,9 @@ pub enum AnalysisError {
     #[error("the cell is not periodic along all three axes")]
     NotPeriodic,
     /// Beyond half the smallest height of the cell more than one image would count.
-    #[error("distances up to {r_max} nm were asked for, but half the smallest height of the cell is {limit} nm")]
+    #[error(
+        "distances up to {r_max} nm were asked for, but half the smallest height of the cell is {limit} nm"
+    )]
     Range {
         /// The largest distance asked for, nm.
         r_max: f64,
