@@ -1,5 +1,5 @@
 //! The `md` command.
 
 fn main() -> std::process::ExitCode {
-    md::cli::main()
+    md::cli::main(md::catalog())
 }

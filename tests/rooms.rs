@@ -20,8 +20,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "run",
         &[
-            "units", "random", "formats", "system", "neighbors", "forces", "integrate", "input", "observe",
-            "plot", "analysis",
+            "units",
+            "random",
+            "formats",
+            "system",
+            "neighbors",
+            "forces",
+            "integrate",
+            "input",
+            "observe",
+            "plot",
+            "analysis",
         ],
     ),
 ];
@@ -68,7 +77,11 @@ fn no_arrow_points_backward() {
             for other in used(&std::fs::read_to_string(&file).unwrap()) {
                 let known = MAY_USE.iter().any(|(r, _)| *r == other);
                 let fine = other == *room || allowed.contains(&other.as_str());
-                assert!(!known || fine, "{} uses `{other}`, which stands to the right of `{room}`", file.display());
+                assert!(
+                    !known || fine,
+                    "{} uses `{other}`, which stands to the right of `{room}`",
+                    file.display()
+                );
                 seen += 1;
             }
         }

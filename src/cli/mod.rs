@@ -1,6 +1,197 @@
 //! The command line: one file a subcommand.
+//!
+//! | exit status | means |
+//! |---|---|
+//! | 0 | done; also a run that was interrupted and can be resumed |
+//! | 1 | the run or a check failed, or a file could not be written |
+//! | 2 | the command line or the input is wrong |
+//!
+//! A third party's program with energies of its own is one line:
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     md::cli::main(md::catalog()) // md::catalog().pair::<Mine>()
+//! }
+//! ```
 
-/// Runs the command line of this process.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+mod check;
+mod energy;
+mod explain;
+mod minimize;
+mod new;
+mod plot;
+mod run;
+
+use crate::catalog::Catalog;
+use crate::input::plan::Plan;
+use clap::{Args, Parser, Subcommand};
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "md", version, about = "Molecular dynamics in which every energy is written once", long_about = None)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Simulate what an input describes
+    Run(run::Run),
+    /// Compare forces and virials with finite differences
+    Check(check::Check),
+    /// Energy by term, forces, virial and pressure of the structure as it is
+    Energy(energy::Energy),
+    /// Draw curves from the energies that a run wrote
+    Plot(plot::Plot),
+    /// Find the nearest minimum of the energy
+    Minimize(minimize::Minimize),
+    /// Write a commented input to start from
+    New(new::New),
+    /// Explain potentials, units or the keys of an input
+    Explain(explain::Explain),
+}
+
+/// An input, with changes to it.
+#[derive(Args, Clone)]
+struct Input {
+    /// The input, a TOML file
+    input: PathBuf,
+    /// Change any key of the input, such as `stage[0].steps=100` (may be repeated)
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (path, value) = text.split_once('=').ok_or("it should look like path.to.key=value")?;
+    Ok((path.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Why a command fails: the exit status and what to say about it.
+struct Failure {
+    status: u8,
+    message: String,
+}
+
+impl Failure {
+    /// The run or a check failed.
+    fn failed(message: impl Display) -> Self {
+        Self { status: 1, message: format!("error: {message}") }
+    }
+    /// The command line or the input is wrong.
+    fn wrong(message: impl Display) -> Self {
+        Self { status: 2, message: format!("error: {message}") }
+    }
+}
+
+type Outcome = Result<ExitCode, Failure>;
+
+/// Runs the command line of this process, with the energies of a catalogue.
+pub fn main(catalog: Catalog) -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // (help and versions go to standard output, with status 0)
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let outcome = match cli.command {
+        Command::Run(command) => command.run(&catalog),
+        Command::Check(command) => command.run(&catalog),
+        Command::Energy(command) => command.run(&catalog),
+        Command::Plot(command) => command.run(),
+        Command::Minimize(command) => command.run(&catalog),
+        Command::New(command) => command.run(),
+        Command::Explain(command) => command.run(&catalog),
+    };
+    outcome.unwrap_or_else(|failure| {
+        tell(&failure.message);
+        ExitCode::from(failure.status)
+    })
+}
+
+/// Whether what goes to standard error may be coloured.
+fn colored() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+}
+
+/// Writes a line to standard error.
+fn tell(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", text.trim_end());
+}
+
+/// Writes to standard output. Nobody listening any more is no error.
+fn say(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Input {
+    /// Reads the input; its warnings go to standard error, unless it shall be quiet.
+    fn plan(&self, catalog: &Catalog, quiet: bool) -> Result<Plan, Failure> {
+        self.plan_of(&self.set, catalog, quiet)
+    }
+
+    /// The same with the last stage's number of steps, if one is given.
+    fn plan_with_steps(&self, steps: Option<u64>, catalog: &Catalog, quiet: bool) -> Result<Plan, Failure> {
+        let plan = self.plan(catalog, quiet || steps.is_some())?;
+        let (Some(steps), Some(last)) = (steps, plan.stages.len().checked_sub(1)) else { return Ok(plan) };
+        let mut set = self.set.clone();
+        set.push((format!("stage[{last}].steps"), steps.to_string()));
+        self.plan_of(&set, catalog, quiet)
+    }
+
+    fn plan_of(&self, set: &[(String, String)], catalog: &Catalog, quiet: bool) -> Result<Plan, Failure> {
+        let plan = Plan::read(&self.input, set, catalog)
+            .map_err(|found| Failure { status: 2, message: found.render(colored()) })?;
+        if !quiet && !plan.warnings.is_empty() {
+            tell(&plan.warnings.render(colored()));
+        }
+        Ok(plan)
+    }
+
+    /// What the results are called: the input's name without its ending.
+    fn stem(&self) -> String {
+        self.input.file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned())
+    }
+}
+
+/// A path on a command line, quoted where a shell wants it.
+fn quoted(text: impl AsRef<Path>) -> String {
+    let text = text.as_ref().to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "-_./=+:,@%".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// Columns of text, aligned: the first to the left, numbers to the right.
+fn table(rows: &[Vec<String>], right: &[usize]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |k: usize| rows.iter().filter_map(|r| r.get(k)).map(|c| c.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (k, cell) in row.iter().enumerate() {
+            let pad = " ".repeat(widths[k] - cell.chars().count());
+            let cells = if right.contains(&k) { [pad.as_str(), cell] } else { [cell, pad.as_str()] };
+            line += &cells.concat();
+            line += "  ";
+        }
+        text += "  ";
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
 }

@@ -1,13 +1,13 @@
 //! Density → embedding energies, in two passes over the neighbours.
 
 use super::chunks::{each_atom, each_chunk};
-use super::pair::{Pull, TypePairs, closest, vectors};
+use super::pair::{Near, Pull, TypePairs, closest, full, gather, within};
 use super::parameters::PreparedTable;
 use super::term::{Closest, Law, ListNeed, Prepared, Sink, Sums};
 use super::view::{Frame, View};
 use crate::autodiff::Dual;
 use crate::autodiff::lanes::Lanes;
-use potentials::{Coefficient, Distance, EmbeddingEnergy, Mask, Scalar, Vec3};
+use potentials::{Coefficient, Distance, EmbeddingEnergy, Mask, Scalar};
 use std::marker::PhantomData;
 
 /// A pair energy, and the energy of each atom in the density of its neighbours.
@@ -71,37 +71,28 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
     fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { types, list, slopes, partial, .. } = self;
         let (near, t) = (&frame.lists[*list], &frame.atoms.types);
-        // the neighbours of atom i a block at a time: vectors, r², who they are and who is within the cut-off
-        let at = |block: &[crate::neighbors::Neighbor], k: usize| {
-            block[if k < block.len() { k } else { 0 }].j as usize
-        };
-        let kind = |i: usize, j: usize| t[i] as usize * types.types + t[j] as usize;
-        let params = |block: &[crate::neighbors::Neighbor], i: usize| -> E::Prepared<V::Parameter> {
-            p.gather::<V, _>(|k| types.rows[kind(i, at(block, k))] as usize)
-        };
-        let inside = |block: &[crate::neighbors::Neighbor], i: usize, r2: V| {
-            r2.lt(V::gather(|k| if k < block.len() { types.cutoff2[kind(i, at(block, k))] } else { 0.0 }))
-        };
         let zero = V::constant(0.0);
+        let params = |block: &[Near]| -> E::Prepared<V::Parameter> {
+            p.gather::<V, _>(|k| block[k.min(block.len() - 1)].row as usize)
+        };
 
         // first pass: densities, embedding energies and their slopes
         slopes.resize(t.len(), 0.0);
         each_chunk(t.len(), slopes, 1, partial, &mut sink.sums, &|atoms, slopes, sums| {
+            let mut found = Vec::new();
             for (i, slope) in atoms.zip(slopes) {
+                within(frame, near, types, i, &mut found);
                 let mut density = zero;
-                for block in near.list.row(i).chunks(V::WIDTH) {
-                    let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
-                    let r2 = Vec3::new(x, y, z).norm_squared();
-                    let inside = inside(block, i, r2);
-                    if inside.decided() != Some(false) {
-                        let rho = E::density(Distance::from_squared(r2), &params(block, i));
-                        density = density + V::select(inside, rho, zero);
-                    }
+                for block in found.chunks(V::WIDTH) {
+                    let r = Distance::from_squared(gather(block, |n| n.r2));
+                    let rho = E::density::<V, V::Parameter>(r, &params(block));
+                    density = density + V::select(full::<V>(block), rho, zero);
                 }
                 let density = density.sum();
                 *slope = 0.0;
                 if density > 0.0 {
-                    let row: &E::Prepared<f64> = &p.row(types.rows[kind(i, i)] as usize);
+                    let own = types.rows[t[i] as usize * (types.types + 1)];
+                    let row: &E::Prepared<f64> = &p.row(own as usize);
                     let e = E::embedding::<Dual<f64>, f64>(Dual::variable(density), row);
                     *slope = e.tangent;
                     sums.add_energy(e.value);
@@ -109,30 +100,23 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
             }
         });
 
-        // second pass: dE/dr² = φ′ + F′ᵢ ρ′(j at i) + F′ⱼ ρ′(i at j), each pair seen from both sides
+        // second pass: dE/dr² = φ′ + (F′ᵢ + F′ⱼ) ρ′, each pair seen from both sides
         each_atom(sink, partial, &|atoms, forces, sums| {
+            let mut found = Vec::new();
             for (i, force) in atoms.zip(forces) {
+                within(frame, near, types, i, &mut found);
                 let (mut pull, mut energy) = (Pull::new(), zero);
-                for block in near.list.row(i).chunks(V::WIDTH) {
-                    let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
-                    let r2 = Vec3::new(x, y, z).norm_squared();
-                    let inside = inside(block, i, r2);
-                    if inside.decided() == Some(false) {
-                        continue;
-                    }
-                    let r = Distance::from_squared(Dual::new(r2, V::constant(-2.0)));
-                    let q = params(block, i);
+                for block in found.chunks(V::WIDTH) {
+                    let q = params(block);
+                    let r2 = Dual::new(gather(block, |n| n.r2), V::constant(-2.0));
+                    let r = Distance::from_squared(r2);
                     let phi = E::pair::<Dual<V>, V::Parameter>(r, &q);
-                    let rho_i = E::density::<Dual<V>, V::Parameter>(r, &q);
-                    // (the density of i at j has the parameters of the types in the other order)
-                    let back: E::Prepared<V::Parameter> =
-                        p.gather::<V, _>(|k| types.rows[kind(at(block, k), i)] as usize);
-                    let rho_j = E::density::<Dual<V>, V::Parameter>(r, &back);
-                    let slope_j = V::gather(|k| slopes[at(block, k)]);
-                    let g = phi.tangent + rho_i.tangent * slopes[i] + rho_j.tangent * slope_j;
-                    let g = V::select(inside, g, zero);
+                    let rho = E::density::<Dual<V>, V::Parameter>(r, &q);
+                    let slope = gather::<V>(block, |n| slopes[i] + slopes[n.j as usize]);
+                    let inside = full::<V>(block);
+                    let g = V::select(inside, phi.tangent + rho.tangent * slope, zero);
                     energy = energy + V::select(inside, phi.value, zero);
-                    pull.add([x, y, z], g);
+                    pull.add([0, 1, 2].map(|c| gather(block, |n| n.vector[c])), g);
                 }
                 pull.finish(energy, force, sums);
             }

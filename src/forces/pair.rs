@@ -157,8 +157,10 @@ impl<E: PairEnergy> Law for PairLaw<E> {
         let near = &frame.lists[self.list];
         let types = &self.types;
         each_atom(sink, &mut self.partial, &|atoms, forces, sums| {
+            let mut found = Vec::new();
             for (i, force) in atoms.zip(forces) {
-                row::<V, E>(frame, near, types, p, i, force, sums);
+                within(frame, near, types, i, &mut found);
+                row::<V, E>(frame, p, i, &found, force, sums);
             }
         });
         let (remainder, special) = (self.special.remainder, &self.special);
@@ -234,56 +236,79 @@ pub(super) fn closest(frame: &Frame, near: &Neighborhood, range: f64) -> Option<
     best
 }
 
-/// The vectors to a block of neighbours, one a lane; lanes beyond the end repeat the first.
-#[inline(always)]
-pub(super) fn vectors<V: Lanes>(
-    cell: &crate::system::Cell,
-    near: &Neighborhood,
-    i: usize,
-    block: &[crate::neighbors::Neighbor],
-) -> [V; 3] {
-    let mut d = [[0.0; 3]; 16];
-    for k in 0..V::WIDTH {
-        d[k] = near.vector(cell, i, block[if k < block.len() { k } else { 0 }]);
-    }
-    [V::gather(|k| d[k][0]), V::gather(|k| d[k][1]), V::gather(|k| d[k][2])]
+/// A neighbour within the cut-off.
+#[derive(Clone, Copy)]
+pub(super) struct Near {
+    /// From the atom to it.
+    pub vector: [f64; 3],
+    /// Its distance squared.
+    pub r2: f64,
+    /// Which atom it is.
+    pub j: u32,
+    /// The row of the pair's parameters.
+    pub row: u32,
 }
 
-/// The energy, force and virial of one atom with all its neighbours.
+/// The neighbours of atom i within the cut-offs, in list order. Compiled once, not for every energy.
+#[inline(never)]
+pub(super) fn within(frame: &Frame, near: &Neighborhood, types: &TypePairs, i: usize, found: &mut Vec<Near>) {
+    found.clear();
+    let t = &frame.atoms.types;
+    let from = t[i] as usize * types.types;
+    let (cutoff2, rows) = (&types.cutoff2[from..from + types.types], &types.rows[from..from + types.types]);
+    for &n in near.list.row(i) {
+        let kind = t[n.j as usize] as usize;
+        let limit = cutoff2[kind];
+        if limit == 0.0 {
+            continue;
+        }
+        let vector = near.vector(frame.cell, i, n);
+        let r2 = vector[0] * vector[0] + (vector[1] * vector[1] + vector[2] * vector[2]);
+        if r2 < limit {
+            found.push(Near { vector, r2, j: n.j, row: rows[kind] });
+        }
+    }
+}
+
+/// One value a lane, of a block of neighbours; lanes beyond its end repeat the last.
+#[inline(always)]
+pub(super) fn gather<V: Lanes>(block: &[Near], f: impl Fn(&Near) -> f64) -> V {
+    let last = block.len() - 1;
+    V::gather(|k| f(&block[k.min(last)]))
+}
+
+/// The lanes that stand for a neighbour.
+#[inline(always)]
+pub(super) fn full<V: Lanes>(block: &[Near]) -> V::Mask {
+    V::constant(0.0).lt(V::gather(|k| if k < block.len() { 1.0 } else { 0.0 }))
+}
+
+/// The energy, force and virial of one atom with the neighbours found for it.
 #[inline(always)]
 fn row<V: Lanes, E: PairEnergy>(
     frame: &Frame,
-    near: &Neighborhood,
-    types: &TypePairs,
     p: &PreparedTable,
     i: usize,
+    found: &[Near],
     force: &mut [f64; 3],
     sums: &mut Sums,
 ) {
     let zero = V::constant(0.0);
-    let from = frame.atoms.types[i] as usize * types.types;
+    let charge = frame.charges[i] * frame.coulomb;
     let (mut pull, mut energy) = (Pull::new(), zero);
-    for block in near.list.row(i).chunks(V::WIDTH) {
-        let [x, y, z] = vectors::<V>(frame.cell, near, i, block);
-        let r2 = Vec3::new(x, y, z).norm_squared();
-        let at = |k: usize| block[if k < block.len() { k } else { 0 }].j as usize;
-        let kind = |k: usize| from + frame.atoms.types[at(k)] as usize;
-        // lanes beyond the end of the row have a cut-off of zero
-        let inside = r2.lt(V::gather(|k| if k < block.len() { types.cutoff2[kind(k)] } else { 0.0 }));
-        if inside.decided() == Some(false) {
-            continue;
-        }
-        let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| types.rows[kind(k)] as usize);
+    for block in found.chunks(V::WIDTH) {
+        let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| block[k.min(block.len() - 1)].row as usize);
         // the seed −2 makes the tangent −2 dE/dr², which is the force over the distance
-        let mut e =
-            E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(Dual::new(r2, V::constant(-2.0))), &q);
+        let r2 = Dual::new(gather(block, |n| n.r2), V::constant(-2.0));
+        let mut e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(r2), &q);
         if E::FACTOR == Factor::Charge {
-            let qq = V::gather(|k| frame.charges[at(k)]) * (frame.charges[i] * frame.coulomb);
+            let qq = gather::<V>(block, |n| frame.charges[n.j as usize]) * charge;
             e = Dual::new(e.value * qq, e.tangent * qq);
         }
+        let inside = full::<V>(block);
         let g = V::select(inside, e.tangent, zero);
         energy = energy + V::select(inside, e.value, zero);
-        pull.add([x, y, z], g);
+        pull.add([0, 1, 2].map(|c| gather(block, |n| n.vector[c])), g);
     }
     pull.finish(energy, force, sums);
 }

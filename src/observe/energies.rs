@@ -6,9 +6,10 @@
 //!
 //! Numbers have as many digits as bring back the same bits when read, and no more.
 
+use super::reason;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// The names of the first columns; a column for each term follows.
@@ -68,15 +69,6 @@ pub enum EnergyTableError {
         /// What is wrong with it.
         message: String,
     },
-}
-
-fn reason(error: &std::io::Error) -> String {
-    match error.kind() {
-        ErrorKind::StorageFull => "the disk is full".into(),
-        ErrorKind::QuotaExceeded => "the disk quota is used up".into(),
-        ErrorKind::NotFound => "no such file or directory".into(),
-        _ => error.to_string(),
-    }
 }
 
 /// One row: a step and its energies, in the run's units.

@@ -1,0 +1,242 @@
+//! `md check`
+
+use super::{Failure, Input, Outcome, say, table};
+use crate::autodiff::{Difference, Richardson};
+use crate::catalog::Catalog;
+use crate::forces::{Evaluator, ForceError, ForceSource, Forces, Kind, Setup};
+use crate::run::term_names;
+use crate::system::State;
+use crate::units::UnitSystem;
+use clap::Args;
+use potentials::Vec3;
+use serde::Serialize;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub(super) struct Check {
+    #[command(flatten)]
+    input: Input,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// One comparison.
+#[derive(Serialize)]
+struct Row {
+    term: String,
+    quantity: &'static str,
+    /// The largest error in a component, relative to it or to a thousandth of the largest; none if nothing could
+    /// be compared.
+    error: Option<f64>,
+    limit: f64,
+    #[serde(rename = "where")]
+    place: String,
+    ok: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    ok: bool,
+    checks: Vec<Row>,
+}
+
+/// A derivative and a finite difference may differ by this, and by the difference's own error.
+const DIFFERENCE: f64 = 1e-6;
+/// Two exact derivatives may differ by this.
+const ROUNDING: f64 = 1e-9;
+/// A difference that is more uncertain than this tells nothing: the energy jumps or bends nearby.
+const UNCERTAIN: f64 = 1e-4;
+/// With more atoms than this nothing is recorded on one tape.
+const TAPE: usize = 10_000;
+const AXES: [&str; 3] = ["x", "y", "z"];
+const STRAINS: [(&str, usize, usize); 6] =
+    [("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2)];
+
+impl Check {
+    pub(super) fn run(self, catalog: &Catalog) -> Outcome {
+        let plan = self.input.plan(catalog, self.json)?;
+        let step = if plan.units == UnitSystem::Lj { 3e-3 } else { 1e-3 };
+        let names = term_names(&plan.setup.terms);
+        let Setup { atoms, charges, joined, terms, coulomb, skin } = plan.setup;
+        let mut checks = Vec::new();
+        for (term, name) in terms.into_iter().zip(&names) {
+            let setup = Setup {
+                atoms: atoms.clone(),
+                charges: charges.clone(),
+                joined: joined.clone(),
+                terms: vec![term],
+                coulomb,
+                // moved atoms must stay in the lists
+                skin: skin.max(20.0 * step),
+            };
+            let mut evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
+            let found = compare(&mut evaluator, &plan.state, step, name);
+            checks.extend(found.map_err(|e| Failure::failed(format!("forces cannot be computed: {e}")))?);
+        }
+        let ok = checks.iter().all(|c| c.ok);
+        if self.json {
+            let text = serde_json::to_string(&Document { ok, checks }).map_err(Failure::failed)?;
+            say(&(text + "\n"))?;
+        } else {
+            let mut rows =
+                vec![["term", "quantity", "error", "limit", "", "where"].map(str::to_owned).to_vec()];
+            for c in &checks {
+                rows.push(vec![
+                    c.term.clone(),
+                    c.quantity.into(),
+                    c.error.map_or("–".into(), |e| format!("{e:.1e}")),
+                    format!("{:.0e}", c.limit),
+                    if c.ok { "ok" } else { "OFF" }.into(),
+                    c.place.clone(),
+                ]);
+            }
+            let verdict = if ok { "all derivatives are right" } else { "some derivatives are WRONG" };
+            let text = table(&rows, &[2, 3]);
+            say(&format!("{}: {} atoms\n{text}  {verdict}\n", self.input.input.display(), atoms.len()))?;
+        }
+        Ok(ExitCode::from(u8::from(!ok)))
+    }
+}
+
+/// The largest error of a comparison so far.
+struct Worst {
+    error: Option<f64>,
+    limit: f64,
+    place: String,
+    /// Components that could not be compared.
+    skipped: usize,
+}
+
+impl Worst {
+    fn new(limit: f64) -> Self {
+        Self { error: None, limit, place: String::new(), skipped: 0 }
+    }
+
+    /// Compares a component; `scale` is the size that errors are relative to.
+    fn exact(&mut self, a: f64, b: f64, scale: f64, place: impl FnOnce() -> String) {
+        let error = if a == b { 0.0 } else { (a - b).abs() / scale };
+        // (a NaN is worse than anything)
+        if self.error.is_none_or(|e| error > e || error.is_nan()) {
+            (self.error, self.place) = (Some(error), place());
+        }
+    }
+
+    /// The same with a finite difference, whose own error is granted.
+    fn difference(&mut self, a: f64, d: Difference, scale: f64, place: impl FnOnce() -> String) {
+        if !(d.error <= UNCERTAIN * scale) {
+            self.skipped += 1;
+            return;
+        }
+        let off = ((a - d.value).abs() - 3.0 * d.error).max(0.0);
+        self.exact(off, 0.0, scale, place);
+    }
+
+    fn row(mut self, term: &str, quantity: &'static str) -> Row {
+        if self.skipped > 0 {
+            let s = if self.skipped == 1 { "" } else { "s" };
+            let note = format!("{} component{s} left out: the energy is not smooth there", self.skipped);
+            self.place = if self.place.is_empty() { note } else { format!("{}; {note}", self.place) };
+        }
+        let ok = self.error.is_none_or(|e| e <= self.limit);
+        let error = self.error.filter(|e| e.is_finite());
+        Row { term: term.into(), quantity, error, limit: self.limit, place: self.place, ok }
+    }
+}
+
+/// All comparisons of one term.
+fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> Result<Vec<Row>, ForceError> {
+    let State { cell, positions, .. } = state;
+    let n = positions.len();
+    let (mut fused, mut tape) = (Forces::default(), Forces::default());
+    evaluator.kind = Kind::Fused;
+    evaluator.evaluate(cell, positions, &mut fused)?;
+    let size = |f: &Forces| f.forces.iter().flatten().fold(0.0f64, |m, x| m.max(x.abs()));
+    let tiny = 1e-9 * (1e-3 + fused.energy().abs());
+    let floor = (1e-3 * size(&fused)).max(tiny);
+    let of_virial = fused.virial.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    let virial_floor = (1e-3 * of_virial).max(tiny);
+    let mut rows = Vec::new();
+
+    // by differences: the atom with the largest force and others all over the list
+    let count = (100_000 / n.max(1)).clamp(3, 30).min(n);
+    let largest = |i: &usize| fused.forces[*i].iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    let most = (0..n).max_by(|a, b| largest(a).total_cmp(&largest(b)));
+    let mut sample: Vec<usize> = (0..count).map(|k| k * n / count).chain(most).collect();
+    sample.sort_unstable();
+    sample.dedup();
+    let differences = Richardson { step, levels: 6, tables: 3, enough: 1e-9 };
+    let mut moves = vec![Vec3::new(0.0, 0.0, 0.0); n];
+    let mut worst = Worst::new(DIFFERENCE);
+    let mut failed = None;
+    let mut energy =
+        |moves: Option<&[Vec3<f64>]>, strain| match evaluator.energies(cell, positions, moves, strain) {
+            Ok(energies) => energies.iter().sum(),
+            Err(error) => {
+                failed = Some(error);
+                f64::NAN
+            }
+        };
+    for &i in &sample {
+        for axis in 0..3 {
+            let d = differences.derivative(
+                |x| {
+                    let mut d = [0.0; 3];
+                    d[axis] = x;
+                    moves[i] = Vec3::new(d[0], d[1], d[2]);
+                    energy(Some(&moves), None)
+                },
+                0.0,
+            );
+            moves[i] = Vec3::new(0.0, 0.0, 0.0);
+            let d = Difference { value: -d.value, ..d };
+            let f = fused.forces[i][axis];
+            worst.difference(f, d, f.abs().max(floor), || format!("atom {}, {}", i + 1, AXES[axis]));
+        }
+    }
+    rows.push(worst.row(name, "forces"));
+    let mut worst = Worst::new(DIFFERENCE);
+    let differences = Richardson { step: 3e-4, ..differences };
+    for (k, (component, a, b)) in STRAINS.into_iter().enumerate() {
+        let d = differences.derivative(
+            |x| {
+                let mut strain = [[0.0; 3]; 3];
+                strain[a][b] += 0.5 * x;
+                strain[b][a] += 0.5 * x;
+                energy(None, Some(strain))
+            },
+            0.0,
+        );
+        let d = Difference { value: -d.value, ..d };
+        worst
+            .difference(fused.virial[k], d, fused.virial[k].abs().max(virial_floor), || component.to_owned());
+    }
+    rows.push(worst.row(name, "virial"));
+    if let Some(error) = failed {
+        return Err(error);
+    }
+
+    // one evaluator against the other
+    if n <= TAPE {
+        evaluator.kind = Kind::Tape;
+        evaluator.evaluate(cell, positions, &mut tape)?;
+        let mut worst = Worst::new(ROUNDING);
+        for (i, (f, g)) in fused.forces.iter().zip(&tape.forces).enumerate() {
+            for axis in 0..3 {
+                worst.exact(f[axis], g[axis], g[axis].abs().max(floor), || {
+                    format!("atom {}, {}", i + 1, AXES[axis])
+                });
+            }
+        }
+        rows.push(worst.row(name, "forces, both evaluators"));
+        let mut worst = Worst::new(ROUNDING);
+        for (k, (component, ..)) in STRAINS.iter().enumerate() {
+            let (a, b) = (fused.virial[k], tape.virial[k]);
+            worst.exact(a, b, b.abs().max(virial_floor), || (*component).to_owned());
+        }
+        let (a, b) = (fused.energy(), tape.energy());
+        worst.exact(a, b, b.abs().max(tiny), || "energy".into());
+        rows.push(worst.row(name, "energy and virial, both evaluators"));
+    }
+    Ok(rows)
+}
