@@ -1200,7 +1200,7 @@ impl<A: Kind, B: Kind> Kind for EitherKind<A, B> {
     type Value = Either<A::Value, B::Value>;
 
     fn expects(&self, units: UnitSystem) -> String {
-        format!("{} or {}", self.0.expects(units), self.1.expects(units))
+        format!("{}, or {}", self.0.expects(units), self.1.expects(units))
     }
 
     fn decode(&self, node: &Node, context: &mut Context) -> Option<Self::Value> {
@@ -1219,12 +1219,18 @@ impl<A: Kind, B: Kind> Kind for EitherKind<A, B> {
         let of_another_kind = |errors: &[Diagnostic]| match errors {
             [error] => {
                 let here = error.primary.as_ref().is_some_and(|(place, _)| *place == node.place);
-                here && error.message.contains(": expected ") || error.message.contains("found the string")
+                let expected = here && error.message.contains(": expected ");
+                expected && !error.message.contains(" element") || error.message.contains("found the string")
             }
             _ => false,
         };
         if of_another_kind(&ignored) && of_another_kind(&errors) {
             return context.wrong(node, &self.expects(context.units));
+        }
+        if let [error] = errors.as_mut_slice()
+            && error.message.ends_with("is not a finite number")
+        {
+            error.help.push(format!("or write {}", self.0.expects(context.units)));
         }
         // The one with fewer mistakes was meant.
         context.errors.append(if ignored.len() < errors.len() { &mut ignored } else { &mut errors });
@@ -1320,11 +1326,15 @@ fn not_an_array<A: Kind, K: Kind, T>(
     let (path, mut ignored) = (context.path.clone(), Vec::new());
     let element = of.decode(node, &mut Context { path, units: context.units, errors: &mut ignored });
     if let (Some(_), Some(error)) = (element, context.errors.last_mut()) {
-        let value = match &node.value {
-            Value::Text(text) => toml_string(text),
-            _ => node.place.text().to_owned(),
+        let values = match &node.value {
+            Value::Text(text) if count == 1 => vec![toml_string(text)],
+            // "A-B" instead of ["A", "B"]
+            Value::Text(text) => text.split('-').map(|part| toml_string(part.trim())).collect(),
+            _ => vec![node.place.text().to_owned(); count],
         };
-        error.help.push(format!("write `[{}]`", vec![value; count].join(", ")));
+        if values.len() == count {
+            error.help.push(format!("write `[{}]`", values.join(", ")));
+        }
     }
     None
 }
@@ -1367,8 +1377,7 @@ impl<K: Kind> Kind for List<K> {
                 count_of(self.least),
                 if items.is_empty() { "none".to_owned() } else { items.len().to_string() }
             );
-            let help = format!("each is {}", self.of.expects(context.units));
-            context.errors.push(Diagnostic::error(message).at(node.place.clone(), "").help(help));
+            context.errors.push(Diagnostic::error(message).at(node.place.clone(), ""));
             return None;
         }
         decode_items(&self.of, items, context)
@@ -1921,7 +1930,11 @@ impl<K: Kind> Key<'_, '_, K> {
             Context { path: section.inner_path(self.name), units: section.units(), errors: &mut errors };
         let value = self.kind.decode(&entry.node, &mut context);
         let mut failed = None;
-        for error in errors {
+        for mut error in errors {
+            // how many there should be follows from what they mean
+            if error.help.is_empty() && error.message.contains(" element") {
+                error.help.push(self.doc.to_owned());
+            }
             failed = Some(section.report(error));
         }
         match (value, failed) {
