@@ -1,10 +1,13 @@
-//! Automatic differentiation: the numbers an energy, written once, is run with.
+#![doc = include_str!("guide.md")]
 
+pub mod check;
+mod difference;
 pub mod lanes;
 mod number;
 mod stack_tape;
 mod tape;
 
+pub use difference::{Difference, Richardson, Slopes};
 pub use lanes::Lanes;
 pub use number::Number;
 pub use potentials::dual::{Differentiable, Dual};

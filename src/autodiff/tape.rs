@@ -1,7 +1,7 @@
 //! Reverse mode on a growing tape.
 
 use potentials::dual::Differentiable;
-use potentials::{Passive, Scalar, differentiable};
+use potentials::{Mask, Passive, Scalar, differentiable};
 use std::cell::RefCell;
 use std::ops::{Add, Mul};
 
@@ -10,8 +10,16 @@ use std::ops::{Add, Mul};
 /// Node 0 of every tape is *passive*: it stands for all constants, and what flows into it is ignored. A
 /// number without derivative therefore needs no tape at all.
 pub trait Recorder<S> {
+    /// Whether a choice between two variables is recorded even where all lanes agree, so that the steps do not
+    /// depend on the data. Otherwise the branch taken is followed and the other one is not mentioned.
+    const RECORDS_EVERY_CHOICE: bool;
+
     /// Notes one step: from which nodes it came and with which partial derivatives. Returns its node.
     fn record<const N: usize>(&self, parents: [u32; N], partials: [S; N]) -> u32;
+
+    /// Notes a choice between two nodes (0 where a branch is constant). `taken` is 1 in the lanes where a branch was
+    /// taken and 0 in the others; there, nothing may flow back into that branch, whatever its derivatives are.
+    fn record_choice(&self, branches: [u32; 2], taken: [S; 2]) -> u32;
 }
 
 /// The dual reverse-mode scalar: a value that knows its node on a tape, so that after the backward pass it has
@@ -105,16 +113,18 @@ impl<'t, S: Scalar, T: Recorder<S>> Differentiable for Var<'t, S, T> {
     }
     #[inline(always)]
     fn choose(mask: S::Mask, a: Self, b: Self) -> Self {
-        use potentials::Mask;
-        match mask.decided() {
-            Some(true) => a,
-            Some(false) => b,
-            None => {
-                let (one, zero) = (S::constant(1.0), S::constant(0.0));
-                let (pa, pb) = (S::select(mask, one, zero), S::select(mask, zero, one));
-                a.binary(b, S::select(mask, a.value, b.value), pa, pb)
+        let Some(tape) = a.tape.or(b.tape) else { return Self::lifted(S::select(mask, a.value, b.value)) };
+        if !T::RECORDS_EVERY_CHOICE {
+            match mask.decided() {
+                Some(true) => return a,
+                Some(false) => return b,
+                None => {}
             }
         }
+        let (one, zero) = (S::constant(1.0), S::constant(0.0));
+        let taken = [S::select(mask, one, zero), S::select(mask, zero, one)];
+        let node = tape.record_choice([a.node, b.node], taken);
+        Var::on(tape, node, S::select(mask, a.value, b.value))
     }
     #[inline(always)]
     fn is_zero(self) -> bool {
@@ -145,6 +155,8 @@ struct Steps<S> {
     parents: Vec<u32>,
     /// The partial derivative of each edge.
     partials: Vec<S>,
+    /// The nodes at which lanes chose differently, in order.
+    choices: Vec<u32>,
 }
 
 impl<S: Scalar> Default for Tape<S> {
@@ -154,10 +166,18 @@ impl<S: Scalar> Default for Tape<S> {
 }
 
 impl<S: Scalar> Recorder<S> for Tape<S> {
+    const RECORDS_EVERY_CHOICE: bool = false;
     // Not inlined: an energy is hundreds of steps, and each would carry the code that grows the tape.
     #[inline(never)]
     fn record<const N: usize>(&self, parents: [u32; N], partials: [S; N]) -> u32 {
         self.steps.borrow_mut().push(&parents, &partials)
+    }
+    #[cold]
+    fn record_choice(&self, branches: [u32; 2], taken: [S; 2]) -> u32 {
+        let steps = &mut *self.steps.borrow_mut();
+        let node = steps.push(&branches, &taken);
+        steps.choices.push(node);
+        node
     }
 }
 
@@ -177,7 +197,8 @@ impl<S: Scalar> Tape<S> {
     /// An empty tape.
     pub fn new() -> Self {
         // node 0, passive, without edges
-        Tape { steps: RefCell::new(Steps { ends: vec![0], parents: Vec::new(), partials: Vec::new() }) }
+        let (parents, partials, choices) = Default::default();
+        Tape { steps: RefCell::new(Steps { ends: vec![0], parents, partials, choices }) }
     }
 
     /// Forgets every step but keeps the memory. No variable of the tape can be alive: it is borrowed mutably.
@@ -186,6 +207,7 @@ impl<S: Scalar> Tape<S> {
         steps.ends.truncate(1);
         steps.parents.clear();
         steps.partials.clear();
+        steps.choices.clear();
     }
 
     /// A new independent variable.
@@ -234,7 +256,8 @@ impl<S: Scalar> Tape<S> {
     /// Bytes that the recorded steps occupy.
     pub fn bytes(&self) -> usize {
         let steps = self.steps.borrow();
-        steps.ends.len() * size_of::<u32>() + steps.parents.len() * (size_of::<u32>() + size_of::<S>())
+        (steps.ends.len() + steps.parents.len() + steps.choices.len()) * size_of::<u32>()
+            + steps.partials.len() * size_of::<S>()
     }
 
     /// The backward pass: the derivatives of `output` with respect to everything on the tape.
@@ -247,8 +270,8 @@ impl<S: Scalar> Tape<S> {
     /// The backward pass from several outputs with given weights ȳ: the derivatives of Σ ȳₖ yₖ. The memory of
     /// `adjoints` is used again.
     ///
-    /// A node whose adjoint is exactly zero passes nothing on, so that a branch that was not taken cannot turn
-    /// an infinite partial derivative into a NaN.
+    /// A node whose adjoint is exactly zero passes nothing on, and a lane passes nothing on into a branch that it
+    /// did not take, so that an infinite partial derivative there cannot make a NaN.
     pub fn backward(&self, seeds: &[(Var<'_, S>, S)], adjoints: &mut Adjoints<S>) {
         let steps = self.steps.borrow();
         let a = &mut adjoints.values;
@@ -257,15 +280,54 @@ impl<S: Scalar> Tape<S> {
         for (y, weight) in seeds {
             a[y.node as usize] = a[y.node as usize] + *weight;
         }
+        if !steps.choices.is_empty() {
+            return steps.guarded_sweep(a);
+        }
         for node in (1..steps.ends.len()).rev() {
             let adjoint = a[node];
             if adjoint.vanishes() {
                 continue;
             }
-            let edges = steps.ends[node - 1] as usize..steps.ends[node] as usize;
-            for (&parent, &partial) in steps.parents[edges.clone()].iter().zip(&steps.partials[edges]) {
+            for (&parent, &partial) in steps.edges(node) {
                 let p = &mut a[parent as usize];
                 *p = adjoint.fma(partial, *p);
+            }
+        }
+    }
+}
+
+impl<S: Scalar> Steps<S> {
+    /// Parents and partial derivatives of a node.
+    #[inline(always)]
+    fn edges(&self, node: usize) -> impl Iterator<Item = (&u32, &S)> {
+        let edges = self.ends[node - 1] as usize..self.ends[node] as usize;
+        self.parents[edges.clone()].iter().zip(&self.partials[edges])
+    }
+
+    /// The backward pass where lanes chose differently. It keeps, for each node, the lanes in which the outputs
+    /// depend on it, and uses partial derivatives in these lanes only.
+    fn guarded_sweep(&self, a: &mut [S]) {
+        let zero = S::constant(0.0);
+        let never = zero.lt(zero);
+        let mut reached: Vec<S::Mask> =
+            a.iter().map(|adjoint| if adjoint.vanishes() { never } else { !never }).collect();
+        let mut choices = self.choices.iter().rev().peekable();
+        for node in (1..self.ends.len()).rev() {
+            let is_choice = choices.next_if(|&&choice| choice as usize == node).is_some();
+            let (adjoint, lanes) = (a[node], reached[node]);
+            if adjoint.vanishes() {
+                continue;
+            }
+            for (&parent, &partial) in self.edges(node) {
+                let parent = parent as usize;
+                if is_choice {
+                    let lanes = lanes & zero.lt(partial);
+                    a[parent] = a[parent] + S::select(lanes, adjoint, zero);
+                    reached[parent] = reached[parent] | lanes;
+                } else {
+                    a[parent] = adjoint.fma(S::select(lanes, partial, zero), a[parent]);
+                    reached[parent] = reached[parent] | lanes;
+                }
             }
         }
     }

@@ -253,13 +253,13 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
                     let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(std::array::from_fn(input));
                     let cos = cosine(Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
                     let e = E::triplet::<StackVar<V, CAPACITY>, V::Parameter>(cos, ga, gb, &q);
-                    let g: [V; 8] = tape.gradient(e);
+                    let g = tape.adjoints(e);
                     for (k, &(a, b, _)) in block[..filled].iter().enumerate() {
                         sums.add_energy(e.value().lane(k));
                         for (first, x, adjoint) in [(0, a, 6), (3, b, 7)] {
-                            let f: [f64; 3] = std::array::from_fn(|c| -g[first + c].lane(k));
+                            let f: [f64; 3] = std::array::from_fn(|c| -g[first + c + 1].lane(k));
                             let x = &mut found[x];
-                            x.adjoint += g[adjoint].lane(k);
+                            x.adjoint += g[adjoint + 1].lane(k);
                             for c in 0..3 {
                                 shares[x.entry][c] += f[c];
                             }

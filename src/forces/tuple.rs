@@ -155,7 +155,8 @@ fn block<V: Lanes, E: TupleEnergy<N>, const N: usize>(
     let x: [[V; 3]; N] = std::array::from_fn(|a| std::array::from_fn(|c| V::gather(|k| r[full(k)][a][c])));
     let zero = StackVar::<V, CAPACITY>::constant(0.0);
     let mut place = [Vec3::new(zero, zero, zero); N];
-    let (energy, gradient) = {
+    // (node 0 is passive, the variables are nodes 1 to 12)
+    let (energy, adjoints) = {
         let flat: [V; 12] =
             std::array::from_fn(|m| if m / 3 + 1 < N { x[m / 3 + 1][m % 3] } else { V::constant(0.0) });
         let v = tape.restart(flat);
@@ -163,14 +164,14 @@ fn block<V: Lanes, E: TupleEnergy<N>, const N: usize>(
             place[a] = Vec3::new(v[3 * a - 3], v[3 * a - 2], v[3 * a - 1]);
         }
         let e = E::energy::<StackVar<V, CAPACITY>, V::Parameter>(place, &q);
-        (e.value(), tape.gradient::<12>(e))
+        (e.value(), tape.adjoints(e))
     };
     for k in 0..atoms.len() {
         sums.add_energy(energy.lane(k));
         let slots = &mut slots[k * N..(k + 1) * N];
         slots[0] = [0.0; 3];
         for a in 1..N {
-            let f: [f64; 3] = std::array::from_fn(|c| -gradient[3 * (a - 1) + c].lane(k));
+            let f: [f64; 3] = std::array::from_fn(|c| -adjoints[3 * (a - 1) + c + 1].lane(k));
             slots[a] = f;
             slots[0] = std::array::from_fn(|c| slots[0][c] - f[c]);
             sums.add_virial(r[k][a], f);

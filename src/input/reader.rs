@@ -378,6 +378,16 @@ impl Document {
         &self.source
     }
 
+    /// Records something odd that is not wrong.
+    pub fn report_warning(&self, warning: Diagnostic) {
+        self.log.borrow_mut().diagnostics.push(warning);
+    }
+
+    /// Whether this is the empty document that lists keys.
+    pub fn is_survey(&self) -> bool {
+        self.survey
+    }
+
     /// The table that is the whole document. Bare numbers are in `md` units until
     /// [`Section::set_units`] says otherwise.
     pub fn root(&self) -> Section<'_> {
@@ -1162,11 +1172,12 @@ impl<A: Kind, B: Kind> Kind for EitherKind<A, B> {
 pub struct List<K> {
     of: K,
     least: usize,
+    most: usize,
 }
 
 /// An array of any length.
 pub fn list<K: Kind>(of: K) -> List<K> {
-    List { of, least: 0 }
+    List { of, least: 0, most: usize::MAX }
 }
 
 impl<K> List<K> {
@@ -1174,6 +1185,42 @@ impl<K> List<K> {
     pub fn at_least(mut self, least: usize) -> Self {
         self.least = least;
         self
+    }
+    /// Exactly this number of elements.
+    pub fn exactly(mut self, count: usize) -> Self {
+        (self.least, self.most) = (count, count);
+        self
+    }
+}
+
+/// See [`placed`].
+#[derive(Clone, Copy, Debug)]
+pub struct Placed<K>(K);
+
+/// A value together with where it is written: for the elements of arrays.
+pub fn placed<K: Kind>(of: K) -> Placed<K> {
+    Placed(of)
+}
+
+impl<K: Kind> Kind for Placed<K> {
+    type Value = Located<K::Value>;
+
+    fn expects(&self, units: UnitSystem) -> String {
+        self.0.expects(units)
+    }
+    fn decode(&self, node: &Node, context: &mut Context) -> Option<Self::Value> {
+        let value = self.0.decode(node, context)?;
+        Some(Located { value, place: node.place.clone(), given: true })
+    }
+    fn echo(&self, value: &Self::Value, units: UnitSystem) -> String {
+        self.0.echo(value, units)
+    }
+    fn sample(&self) -> Option<Self::Value> {
+        let place = Place::whole(&Source::named("", ""));
+        Some(Located { value: self.0.sample()?, place, given: false })
+    }
+    fn example(&self, units: UnitSystem) -> String {
+        self.0.example(units)
     }
 }
 
@@ -1195,16 +1242,23 @@ impl<K: Kind> Kind for List<K> {
     type Value = Vec<K::Value>;
 
     fn expects(&self, units: UnitSystem) -> String {
-        let least = if self.least > 0 { format!(" of at least {}", self.least) } else { String::new() };
-        format!("an array{least}, each {}", self.of.expects(units))
+        let count = match self.least {
+            0 => String::new(),
+            n if n == self.most => format!(" of {n}"),
+            n => format!(" of at least {n}"),
+        };
+        format!("an array{count}, each {}", self.of.expects(units))
     }
 
     fn decode(&self, node: &Node, context: &mut Context) -> Option<Self::Value> {
         let Value::Array(items) = &node.value else {
             return context.wrong(node, &self.expects(context.units));
         };
-        if items.len() < self.least {
-            return context.wrong(node, &format!("at least {}", self.least));
+        if items.len() < self.least || items.len() > self.most {
+            let message = format!("`{}`: expected {}", context.path, self.expects(context.units));
+            let label = format!("{} of them", items.len());
+            context.errors.push(Diagnostic::error(message).at(node.place.clone(), label));
+            return None;
         }
         decode_items(&self.of, items, context)
     }
@@ -1369,6 +1423,11 @@ impl<'d> Section<'d> {
     /// Says what bare numbers mean from here on, in this table and those that are opened from it.
     pub fn set_units(&self, units: UnitSystem) {
         self.units.set(units);
+    }
+
+    /// A value as if written at this table.
+    pub fn located<T>(&self, value: T) -> Located<T> {
+        Located { value, place: self.place.clone(), given: false }
     }
 
     /// Whether the user wrote this key.
@@ -1539,6 +1598,42 @@ impl<'d> Section<'d> {
         });
         self.note(name, kind, Presence::Optional, doc);
         self.members(name, allowed)
+    }
+
+    /// The members of this table that were not asked for by name, in the order of the file: each a table, or an
+    /// array of tables, under a name of the user's.
+    ///
+    /// # Errors
+    /// When one of them is something else.
+    pub fn rows(&self, doc: &str) -> Result<Vec<(Located<String>, Vec<Section<'d>>)>, Reported> {
+        self.note("*", "a table, or an array of tables".to_owned(), Presence::Optional, doc);
+        if self.document.survey {
+            let name = Located { value: "*".to_owned(), place: self.place.clone(), given: false };
+            return Ok(vec![(name, vec![self.open_empty("*", "*")])]);
+        }
+        let (mut rows, mut failed) = (Vec::new(), None);
+        let asked = self.asked.borrow().names.clone();
+        for entry in self.entries.iter().filter(|e| !asked.contains(&e.key)) {
+            let sections = match &entry.node.value {
+                Value::Table(_) => self.open_node(&entry.key, &entry.node).map(|section| vec![section]),
+                Value::Array(_) => self.sections(&entry.key, doc),
+                // a plain value is a misspelled key rather than a row: `finish` says so
+                _ => continue,
+            };
+            self.asked.borrow_mut().names.push(entry.key.clone());
+            match sections {
+                Ok(mut sections) => {
+                    for section in &mut sections {
+                        section.pattern = join(&self.pattern, "*");
+                    }
+                    let name =
+                        Located { value: entry.key.clone(), place: entry.key_place.clone(), given: true };
+                    rows.push((name, sections));
+                }
+                Err(reported) => failed = Some(reported),
+            }
+        }
+        failed.map_or(Ok(rows), Err)
     }
 
     fn members(

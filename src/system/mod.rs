@@ -5,8 +5,10 @@ pub mod cell;
 pub mod lattice;
 pub mod positions;
 pub mod state;
+pub mod topology;
 
 pub use atoms::Atoms;
 pub use cell::Cell;
 pub use positions::Positions;
 pub use state::State;
+pub use topology::Topology;

@@ -1,0 +1,7 @@
+//! `md` with one more potential: `cargo run -- run own.toml`, `cargo run -- explain nine-six` …
+
+use own_potential::NineSix;
+
+fn main() -> std::process::ExitCode {
+    md::cli::main(md::catalog().pair::<NineSix>())
+}

@@ -1,0 +1,184 @@
+//! Derivatives by finite differences, for checking those that are exact.
+
+/// Central differences at shrinking steps, extrapolated to step zero (Richardson), of which the entry with the
+/// smallest estimated error is kept (C. J. F. Ridders, Adv. Eng. Software 4, 75 (1982)).
+///
+/// The table is made several times from smaller and smaller first steps. A function that jumps or has a corner
+/// near `x` spoils the tables that reach across it, and only those.
+///
+/// ```
+/// use md::autodiff::Richardson;
+/// let d = Richardson::with_step(0.1).derivative(f64::sin, 1.0);
+/// assert!((d.value - 1f64.cos()).abs() < 1e-12 && d.error < 1e-11);
+/// // a corner at 1e-4 from here
+/// let d = Richardson::with_step(0.1).derivative(|x| (x - 0.9999).abs() * x, 1.0);
+/// assert!((d.value - (1.0 + 1e-4)).abs() < 1e-9);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Richardson {
+    /// The largest step.
+    pub step: f64,
+    /// How many steps a table has, each shorter than the one before by 1.6.
+    pub levels: usize,
+    /// How many tables, each with a first step an eighth of the one before.
+    pub tables: usize,
+    /// No further table is made once the estimated error is below this fraction of the derivative.
+    pub enough: f64,
+}
+
+/// A derivative by finite differences.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The derivative.
+    pub value: f64,
+    /// How far off it may be; infinite where no step gave a finite difference.
+    pub error: f64,
+    /// The largest step that has a part in it.
+    pub step: f64,
+}
+
+/// The slopes to the left and to the right.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slopes {
+    /// The derivative from below.
+    pub left: Difference,
+    /// The derivative from above.
+    pub right: Difference,
+    /// Whether the function jumps here: however small the step, the value changes by as much.
+    pub jump: bool,
+}
+
+impl Slopes {
+    /// Whether they differ by more than their errors explain: the function has a corner or a jump here.
+    pub fn differ(&self) -> bool {
+        let scale = self.left.value.abs().max(self.right.value.abs());
+        let apart = (self.left.value - self.right.value).abs();
+        // (a NaN counts as different)
+        let alike = apart <= 1e-4 * scale + 10.0 * (self.left.error + self.right.error);
+        self.jump || !alike
+    }
+}
+
+const SHRINK: f64 = 1.6;
+const MAX_LEVELS: usize = 16;
+
+impl Richardson {
+    /// Up to six tables of at most ten steps from `step` down.
+    pub const fn with_step(step: f64) -> Self {
+        Self { step, levels: 10, tables: 6, enough: 1e-11 }
+    }
+
+    /// f′(x).
+    pub fn derivative(&self, mut f: impl FnMut(f64) -> f64, x: f64) -> Difference {
+        // the error goes with even powers of the step
+        self.best(x, SHRINK * SHRINK, &mut |x, h| {
+            let (a, b) = (x - h, x + h);
+            (f(b) - f(a)) / (b - a)
+        })
+    }
+
+    /// The slopes at `x` from either side.
+    pub fn slopes(&self, mut f: impl FnMut(f64) -> f64, x: f64) -> Slopes {
+        let here = f(x);
+        let mut jump = false;
+        for sign in [-1.0, 1.0] {
+            let change = |y: f64| (y - here).abs();
+            let (near, nearer) =
+                (change(f(x + sign * self.step * 1e-4)), change(f(x + sign * self.step * 1e-9)));
+            jump |= nearer > 0.1 * near && nearer > 1e-10 * here.abs();
+        }
+        let mut side = |sign: f64| {
+            self.best(x, SHRINK, &mut |x, h| {
+                let b = x + sign * h;
+                (f(b) - here) / (b - x)
+            })
+        };
+        Slopes { left: side(-1.0), right: side(1.0), jump }
+    }
+
+    /// The best entry of all tables; `factor` is by how much one step less reduces the leading error.
+    fn best(&self, x: f64, factor: f64, quotient: &mut dyn FnMut(f64, f64) -> f64) -> Difference {
+        let mut best = Difference { value: f64::NAN, error: f64::INFINITY, step: 0.0 };
+        let mut first = self.step;
+        for _ in 0..self.tables {
+            let found = self.table(x, first, factor, quotient);
+            if found.error < best.error {
+                best = found;
+            }
+            if best.error <= self.enough * best.value.abs() {
+                break;
+            }
+            first *= 0.125;
+        }
+        best
+    }
+
+    fn table(
+        &self,
+        x: f64,
+        first: f64,
+        factor: f64,
+        quotient: &mut dyn FnMut(f64, f64) -> f64,
+    ) -> Difference {
+        let mut best = Difference { value: f64::NAN, error: f64::INFINITY, step: first };
+        let mut row = [0.0; MAX_LEVELS];
+        let mut h = first;
+        for level in 0..self.levels.min(MAX_LEVELS) {
+            let above = row;
+            row[0] = quotient(x, h);
+            let mut power = factor;
+            for k in 1..=level {
+                row[k] = (row[k - 1] * power - above[k - 1]) / (power - 1.0);
+                power *= if factor > 2.0 { factor } else { SHRINK };
+                let error = (row[k] - row[k - 1]).abs().max((row[k] - above[k - 1]).abs());
+                if error < best.error {
+                    best = Difference { value: row[k], error, step: first };
+                }
+            }
+            // rounding has taken over
+            if level > 0 && (row[level] - above[level - 1]).abs() > 4.0 * best.error.max(f64::MIN_POSITIVE) {
+                break;
+            }
+            h /= SHRINK;
+        }
+        // no estimate is better than the rounding of the difference itself
+        let floor = f64::EPSILON * best.value.abs();
+        Difference { error: best.error.max(floor), ..best }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_estimate_covers_the_error() {
+        type Case = (fn(f64) -> f64, fn(f64) -> f64, f64);
+        let cases: [Case; 5] = [
+            (f64::exp, f64::exp, 0.3),
+            (|x| x.powi(-12), |x| -12.0 * x.powi(-13), 0.9),
+            (|x| (40.0 * x).sin(), |x| 40.0 * (40.0 * x).cos(), 0.2),
+            (f64::sqrt, |x| 0.5 / x.sqrt(), 1e-3),
+            (|_| 3.0, |_| 0.0, 1.0),
+        ];
+        for (f, slope, x) in cases {
+            let d = Richardson::with_step(0.1).derivative(f, x);
+            let error = (d.value - slope(x)).abs();
+            assert!(error <= 10.0 * d.error + 1e-15, "{d:?} {}", slope(x));
+            assert!(d.error <= 1e-8 * slope(x).abs(), "{d:?} {}", slope(x));
+        }
+    }
+
+    #[test]
+    fn corners_and_jumps_are_noticed() {
+        let r = Richardson::with_step(0.1);
+        let s = r.slopes(|x| x.abs() + x * x, 0.0);
+        assert!(
+            s.differ() && (s.left.value + 1.0).abs() < 1e-9 && (s.right.value - 1.0).abs() < 1e-9,
+            "{s:?}"
+        );
+        assert!(r.slopes(|x| if x < 1.0 { x } else { x + 1.0 }, 1.0).differ());
+        assert!(!r.slopes(|x| x.exp() * x, 0.7).differ());
+        assert!(!r.slopes(|x| if x < 0.7 { x * x } else { 1.4 * x - 0.49 }, 0.7).differ());
+    }
+}
