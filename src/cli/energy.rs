@@ -3,6 +3,7 @@
 use super::{Failure, Input, Outcome, say, table};
 use crate::catalog::Catalog;
 use crate::forces::{Evaluator, ForceSource, Forces};
+use crate::plot::scale::significant;
 use crate::run::{instant_pressure, term_names};
 use crate::units::UnitSystem;
 use clap::Args;
@@ -111,20 +112,27 @@ impl Energy {
         let size = |f: &[f64; 3]| (f[0] * f[0] + f[1] * f[1] + f[2] * f[2]).sqrt();
         let largest = out.forces.iter().enumerate().max_by(|a, b| size(a.1).total_cmp(&size(b.1)));
         if let Some((atom, force)) = largest {
-            text += &format!("  largest force  {:.6} {} on atom {}\n", size(force), unit("force"), atom + 1);
+            text += &format!(
+                "  largest force  {} {} on atom {}\n",
+                significant(size(force), 6),
+                unit("force"),
+                atom + 1
+            );
         }
         let virial: Vec<String> = ["xx", "yy", "zz", "xy", "xz", "yz"]
             .iter()
             .zip(out.virial)
-            .map(|(n, w)| format!("{n} {w:.4}"))
+            .map(|(n, w)| format!("{n} {}", significant(w, 6)))
             .collect();
         text += &format!("  virial         {} {}\n", virial.join("  "), unit("virial"));
         match (pressure, volume) {
             (Some(p), Some(v)) => {
                 let rest = if plan.has_velocities { "" } else { ", of atoms at rest" };
                 text += &format!(
-                    "  pressure       {p:.4} {}{rest}\n  volume         {v:.6} {}\n",
+                    "  pressure       {} {}{rest}\n  volume         {} {}\n",
+                    significant(p, 6),
                     unit("pressure"),
+                    significant(v, 6),
                     unit("volume")
                 );
             }

@@ -230,7 +230,9 @@ fn potential(entry: &Listed) -> String {
         let _ = write!(text, "\n{}", table(&about.params.iter().map(row).collect::<Vec<_>>(), &[]));
     }
     let _ = write!(text, "\n  source: {}\n\n", about.source);
-    sample(entry).lines().for_each(|line| _ = writeln!(text, "    {line}"));
+    for line in sample(entry).lines() {
+        let _ = if line.is_empty() { writeln!(text) } else { writeln!(text, "    {line}") };
+    }
     text
 }
 
@@ -254,6 +256,7 @@ fn value(p: &Param) -> String {
         (_, Range::Integer(least, _)) => format!("{}", f64::from(least.max(1))),
         (Dimension::NONE, Range::Within(a, b)) => format!("{}", 0.5 * (a + b)),
         (Dimension::NONE, _) => "1.5".to_owned(),
+        _ if p.mixing == Mixing::Size => "\"3.4 A\"".to_owned(),
         (d, _) => format!("\"{}\"", example(d)),
     }
 }

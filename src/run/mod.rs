@@ -44,6 +44,7 @@ use crate::observe::energies::{EnergyTable, EnergyTableError};
 use crate::observe::progress::{Mode, Progress};
 use crate::observe::trajectory::{TrajectoryError, TrajectoryFile, View, write_structure};
 use crate::observe::{reason, write_whole};
+use crate::plot::scale::significant;
 use crate::plot::{PlotError, UnitLabels};
 use crate::system::{Atoms, Cell, Positions, State};
 use crate::units::UnitSystem;
@@ -449,10 +450,11 @@ impl<'a> Session<'a> {
                     RunError::from(Box::new(self.observers.broke_down(&stage, step, what, atom)))
                 }
                 Failure::TooFast(TooFast { atom, distance, limit }) => {
+                    let unit = if self.reduced { "σ" } else { "nm" };
+                    let [distance, limit] = [distance, limit].map(|x| significant(x, 3));
                     let what = format!(
-                        "atom {} would move {distance:.3e} {} in one step, more than half the cut-off ({limit:.3e})",
-                        atom + 1,
-                        if self.reduced { "σ" } else { "nm" }
+                        "atom {} would move {distance} {unit} in one step, more than half the cut-off ({limit} {unit})",
+                        atom + 1
                     );
                     let step = self.state.step;
                     RunError::from(Box::new(self.observers.broke_down(&stage, step, what, Some(atom))))
@@ -748,7 +750,7 @@ impl<'a> Session<'a> {
                     return ControlFlow::Break(());
                 }
                 output += clock.elapsed();
-                progress.update(state.step, || format!("largest force {:.3e}", now.force));
+                progress.update(state.step, || format!("largest force {}", significant(now.force, 3)));
                 stopped = asked_to_stop(options, started);
                 if stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
@@ -791,7 +793,7 @@ impl<'a> Session<'a> {
                 asked: force,
                 ending: report.ending,
             };
-            progress.finish(&format!("largest force {:.3e}", report.last.force));
+            progress.say(&minimized.in_words(self.reduced));
             self.minimized.push(minimized);
             return Ok(Flow::Continue(()));
         }

@@ -190,14 +190,18 @@ impl Observers {
             && let Some((other, distance)) = nearest(good, atom)
         {
             down.details.push(format!(
-                "at step {} its nearest neighbour was atom {}, {distance:.4e} {unit} away",
+                "at step {} its nearest neighbour was atom {}, {} {unit} away",
                 good.step,
-                other + 1
+                other + 1,
+                significant(distance, 4)
             ));
             let terms = self.table.terms().iter().zip(&self.row.terms);
             if let Some((name, energy)) = terms.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
                 let unit = if self.reduced { "ε" } else { "kJ/mol" };
-                down.details.push(format!("the largest energy was that of `{name}`, {energy:.4e} {unit}"));
+                down.details.push(format!(
+                    "the largest energy was that of `{name}`, {} {unit}",
+                    significant(*energy, 5)
+                ));
             }
         }
         let place = |name: &str| self.directory.join(name).display().to_string();

@@ -99,6 +99,31 @@ pub struct Minimized {
     pub ending: minimize::Ending,
 }
 
+fn steps(n: u64) -> String {
+    format!("{} step{}", human_count(n), if n == 1 { "" } else { "s" })
+}
+
+impl Minimized {
+    /// All that in a line.
+    pub fn in_words(&self, reduced: bool) -> String {
+        let (of_energy, of_force) = if reduced { ("ε", "ε/σ") } else { ("kJ/mol", "kJ/mol/nm") };
+        let how = match self.ending {
+            minimize::Ending::Converged => "converged",
+            minimize::Ending::Steps => "NOT converged when the steps were used up",
+            minimize::Ending::Stalled => "no lower energy can be found",
+            minimize::Ending::Stopped => "stopped",
+        };
+        let [before, after] = self.energies.map(|e| significant(e, 7));
+        format!(
+            "{}: {how} after {}; energy {before} → {after} {of_energy}, largest force {} {of_force} (asked for: {})",
+            self.stage,
+            steps(self.steps),
+            significant(self.force, 3),
+            significant(self.asked, 3)
+        )
+    }
+}
+
 /// What a run did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -187,9 +212,7 @@ fn with_error(average: &Average) -> String {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let of_time = if self.reduced { "τ" } else { "ps" };
-        let (of_energy, of_force) = if self.reduced { ("ε", "ε/σ") } else { ("kJ/mol", "kJ/mol/nm") };
         let place = self.directory.display();
-        let steps = |n: u64| format!("{} step{}", human_count(n), if n == 1 { "" } else { "s" });
         let took = human_time(self.times.wall.as_secs_f64());
         let done = steps(self.steps);
         match self.ending {
@@ -237,30 +260,16 @@ impl fmt::Display for Summary {
                 share(output)
             )?;
         }
-        if self.list_builds > 0 && self.steps > 0 {
-            writeln!(
-                f,
-                "  lists        built {} times, every {} steps",
-                human_count(self.list_builds),
-                significant(self.steps as f64 / self.list_builds as f64, 3)
-            )?;
+        match self.list_builds {
+            0 => {}
+            1 => writeln!(f, "  lists        built once")?,
+            n => {
+                let every = significant(self.steps as f64 / n as f64, 3);
+                writeln!(f, "  lists        built {} times, every {every} steps", human_count(n))?;
+            }
         }
         for m in &self.minimized {
-            let how = match m.ending {
-                minimize::Ending::Converged => "converged",
-                minimize::Ending::Steps => "NOT converged when the steps were used up",
-                minimize::Ending::Stalled => "no lower energy can be found",
-                minimize::Ending::Stopped => "stopped",
-            };
-            let [before, after] = m.energies.map(|e| significant(e, 7));
-            writeln!(
-                f,
-                "  {:12} {how}: {before} → {after} {of_energy} in {}, largest force {} {of_force} (asked: {})",
-                m.stage,
-                steps(m.steps),
-                significant(m.force, 3),
-                significant(m.asked, 3)
-            )?;
+            writeln!(f, "  {}", m.in_words(self.reduced))?;
         }
         if let Some(t) = &self.temperature {
             writeln!(f, "  temperature  {} {}", with_error(t), if self.reduced { "ε/k" } else { "K" })?;

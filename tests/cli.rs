@@ -1,0 +1,417 @@
+//! The `md` command from end to end: what it writes, says and returns.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// 108 Lennard-Jones atoms that melt, with a last stage of the test's choice.
+const INPUT: &str = r#"
+title = "test"
+units = "lj"
+[system.lattice]
+kind = "fcc"
+types = ["A"]
+density = 0.8
+repeat = [3, 3, 3]
+[atoms.A]
+mass = 1.0
+[pair.lennard-jones]
+cutoff = 2.0
+ending = "switch"
+[pair.lennard-jones.types]
+A = { epsilon = 1.0, sigma = 1.0 }
+[[stage]]
+name = "only"
+steps = 60
+velocities = 1.5
+integrator.INTEGRATOR
+[output]
+energies = 7
+restart = 11
+[[output.trajectory]]
+file = "trajectory.xyz"
+every = 10
+velocities = true
+[[output.trajectory]]
+file = "trajectory.xtc"
+every = 9
+"#;
+const VERLET: &str = "velocity-verlet = { time-step = 0.004 }";
+const LANGEVIN: &str = "langevin = { time-step = 0.004, temperature = 1.2, friction = 1.0 }";
+
+/// A folder to work in, with an input.
+struct Place(TempDir);
+
+impl Place {
+    fn new(integrator: &str) -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        fs::write(place.path("lj.toml"), INPUT.replace("INTEGRATOR", integrator)).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_md"));
+        command.args(line.split('|').map(str::trim)).current_dir(self.0.path());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `md` with words separated by `|`, and checks its exit status.
+    #[track_caller]
+    fn md(&self, line: &str, status: i32) -> (String, String) {
+        let output = self.command(line).output().unwrap();
+        let (out, err) = texts(&output);
+        assert_eq!(output.status.code(), Some(status), "md {line}\n{out}\n{err}");
+        assert!(!err.contains("panicked"), "{err}");
+        (out, err)
+    }
+
+    #[track_caller]
+    fn same_files(&self, a: &str, b: &str) {
+        for file in ["final.xyz", "energies.csv", "trajectory.xyz", "trajectory.xtc"] {
+            let [x, y] = [a, b].map(|folder| fs::read(self.path(folder).join(file)).unwrap());
+            assert!(x == y, "{file} differs between {a} and {b}");
+            assert!(x.len() > 100, "{file} holds something");
+        }
+    }
+}
+
+fn texts(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+fn rows(csv: &Path) -> Vec<u64> {
+    let text = fs::read_to_string(csv).unwrap_or_default();
+    text.lines().skip(1).filter_map(|line| line.split(',').next()?.parse().ok()).collect()
+}
+
+/// N + M steps are N steps and M more, to the bit and with other numbers of threads.
+fn restart(integrator: &str) {
+    let place = Place::new(integrator);
+    place.md("run | lj.toml | --output | whole | --threads | 1 | --quiet", 0);
+    assert_eq!(rows(&place.path("whole/energies.csv")), [0, 7, 14, 21, 28, 35, 42, 49, 56]);
+    place.md("run | lj.toml | --output | parts | --threads | 1 | --steps | 23 | --quiet", 0);
+    assert_eq!(rows(&place.path("parts/energies.csv")), [0, 7, 14, 21]);
+    place.md("run | lj.toml | --output | parts | --threads | 2 | --steps | 49 | --resume | --quiet", 0);
+    place.md("run | lj.toml | --output | parts | --threads | 1 | --resume | --quiet", 0);
+    place.same_files("whole", "parts");
+    // nothing is left to do, and nothing changes
+    let (out, _) = place.md("run | lj.toml | --output | parts | --resume", 0);
+    assert!(out.starts_with("Complete already"), "{out}");
+    place.same_files("whole", "parts");
+}
+
+#[test]
+fn velocity_verlet_restarts_to_the_bit() {
+    restart(VERLET);
+}
+
+#[test]
+fn langevin_restarts_to_the_bit() {
+    restart(LANGEVIN);
+}
+
+/// Starts a long run and waits until it has written restart files.
+#[cfg(unix)]
+fn long_run(place: &Place) -> std::process::Child {
+    let mut command = place.command("run | lj.toml | --output | cut | --steps | 100000000");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let start = Instant::now();
+    while rows(&place.path("cut/energies.csv")).len() < 4 {
+        assert!(start.elapsed() < Duration::from_secs(60), "no rows");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+#[cfg(unix)]
+fn signal(child: &std::process::Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_or_killed_run_goes_on_to_the_bit() {
+    for (name, integrator) in [("-TERM", LANGEVIN), ("-KILL", VERLET)] {
+        let place = Place::new(integrator);
+        let child = long_run(&place);
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        if name == "-TERM" {
+            let (out, err) = texts(&output);
+            assert_eq!(output.status.code(), Some(0), "{out}{err}");
+            assert!(out.starts_with("Interrupted after"), "{out}");
+            assert!(out.contains("md run lj.toml --output cut --steps 100000000 --resume"), "{out}");
+        }
+        let last = *rows(&place.path("cut/energies.csv")).last().unwrap();
+        let until = last + 30;
+        place.md(&format!("run | lj.toml | --output | cut | --steps | {until} | --resume | --quiet"), 0);
+        place.md(&format!("run | lj.toml | --output | whole | --steps | {until} | --quiet"), 0);
+        place.same_files("whole", "cut");
+    }
+}
+
+#[test]
+fn the_time_can_be_limited() {
+    let place = Place::new(VERLET);
+    let (out, _) = place.md("run | lj.toml | --max-time | 0.3 s | --steps | 100000000", 0);
+    assert!(out.starts_with("The time is up after") && out.contains("--resume` goes on from step"), "{out}");
+    assert!(!place.path("outputs/lj/final.xyz").exists());
+    place.md("run | lj.toml | --max-time | soon", 2);
+}
+
+#[test]
+fn results_are_never_overwritten_unasked() {
+    let place = Place::new(VERLET);
+    let run = "run | lj.toml | --steps | 3";
+    let (out, _) = place.md(run, 0);
+    assert!(out.contains("files in outputs/lj\n"), "{out}");
+    for file in ["energies.csv", "final.xyz", "restart.bin", "run.toml", "trajectory.xyz", "trajectory.xtc"] {
+        assert!(place.path("outputs/lj").join(file).exists(), "{file}");
+    }
+    let echo = fs::read_to_string(place.path("outputs/lj/run.toml")).unwrap();
+    assert!(echo.contains("steps = 3"), "{echo}");
+    let (_, err) = place.md(run, 0);
+    assert!(err.contains("outputs/lj holds a run already; this one goes into outputs/lj-2"), "{err}");
+    let before = fs::read(place.path("outputs/lj/final.xyz")).unwrap();
+    let (_, err) = place.md("run | lj.toml | --output | outputs/lj | --steps | 4", 2);
+    assert!(err.contains("--resume") && err.contains("--force"), "{err}");
+    assert_eq!(fs::read(place.path("outputs/lj/final.xyz")).unwrap(), before);
+    place.md("run | lj.toml | --output | outputs/lj | --steps | 4 | --force | --quiet", 0);
+    assert_ne!(fs::read(place.path("outputs/lj/final.xyz")).unwrap(), before);
+    // without a folder the latest one is resumed
+    let (_, err) = place.md("run | lj.toml | --steps | 5 | --resume", 0);
+    assert!(err.contains("resuming the run in outputs/lj-2"), "{err}");
+}
+
+#[test]
+fn a_restart_of_something_else_is_refused() {
+    let place = Place::new(LANGEVIN);
+    place.md("run | lj.toml | --output | run | --steps | 14 | --quiet", 0);
+    let files = ["energies.csv", "trajectory.xyz", "trajectory.xtc", "restart.bin", "run.toml"];
+    let read = || files.map(|f| fs::read(place.path("run").join(f)).unwrap());
+    let before = read();
+    for (set, message) in [
+        ("atoms.A.mass=2.0", "another system"),
+        ("pair.lennard-jones.types.A.epsilon=1.1", "another system"),
+        ("system.lattice.repeat=[3, 3, 4]", "144"),
+        ("stage[0].integrator.langevin.friction=2.0", "seed or stages differ"),
+        ("seed=7", "seed or stages differ"),
+        ("output.trajectory[0].file=other.xyz", "trajectories"),
+        ("pair.lennard-jones.ending=shift", "the energy of its atoms is another one"),
+        ("stage[0].steps=13", "14 steps of stage `only` are done already"),
+    ] {
+        let (_, err) = place.md(&format!("run | lj.toml | --output | run | --resume | --set | {set}"), 2);
+        assert!(err.contains("cannot resume from run/restart.bin") && err.contains(message), "{set}: {err}");
+        assert_eq!(read(), before, "{set}");
+    }
+    let bytes = fs::read(place.path("run/restart.bin")).unwrap();
+    fs::write(place.path("run/restart.bin"), &bytes[..bytes.len() / 2]).unwrap();
+    let (_, err) = place.md("run | lj.toml | --output | run | --resume", 1);
+    assert!(err.contains("damaged"), "{err}");
+    let (_, err) = place.md("run | lj.toml | --output | nothing | --resume", 2);
+    assert!(err.contains("has no restart.bin"), "{err}");
+    let (_, err) = place.md("run | lj.toml | --resume", 2);
+    assert!(err.contains("no run of `lj` to resume"), "{err}");
+}
+
+#[test]
+fn what_blows_up_says_where_and_keeps_what_it_had() {
+    let place = Place::new("velocity-verlet = { time-step = 0.05 }");
+    let (_, err) = place.md(
+        "run | lj.toml | --output | run | --set | output.energies=1 | --set | stage[0].velocities=30.0",
+        1,
+    );
+    for part in [
+        "stage `only` broke down at step",
+        "atom",
+        "run/energies.csv with rows up to step",
+        "run/last-good.xyz",
+        "help:",
+    ] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    assert!(place.path("run/last-good.xyz").exists() && place.path("run/restart.bin").exists());
+    assert!(!rows(&place.path("run/energies.csv")).is_empty());
+    assert!(!place.path("run/final.xyz").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_reported() {
+    for file in ["energies.csv", "trajectory.xyz", "trajectory.xtc", "energies.svg"] {
+        let place = Place::new(VERLET);
+        fs::create_dir(place.path("run")).unwrap();
+        std::os::unix::fs::symlink("/dev/full", place.path("run").join(file)).unwrap();
+        let (out, err) = place.md("run | lj.toml | --output | run | --steps | 20 | --force", 1);
+        assert!(err.contains(&format!("run/{file}")), "{file}: {err}");
+        assert!(out.is_empty(), "{out}");
+    }
+    // standard output itself
+    let place = Place::new(VERLET);
+    for line in ["energy | lj.toml | --json", "explain | potentials"] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = place.command(line).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line}");
+        assert!(texts(&output).1.contains("standard output"), "{line}");
+    }
+}
+
+#[test]
+fn nobody_listening_is_no_error() {
+    let place = Place::new(VERLET);
+    let mut command = place.command("explain | input");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), texts(&output).1.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn wrong_command_lines_and_inputs_end_with_2() {
+    let place = Place::new(VERLET);
+    place.md("--help", 0);
+    place.md("--version", 0);
+    for line in [
+        "walk",
+        "run",
+        "run | lj.toml | --steps | many",
+        "run | lj.toml | --resume | --force",
+        "run | lj.toml | --threads | 0",
+        "run | lj.toml | --set | nothing",
+        "run | none.toml",
+        "run | lj.toml | --set | output.energis=3",
+        "energy | lj.toml | --set | system.lattice.kind=cube",
+        "check | none.toml",
+        "plot | nowhere",
+        "new | dragon",
+        "explain | dragon",
+    ] {
+        let (out, err) = place.md(line, 2);
+        assert!(out.is_empty() && err.contains("error"), "{line}: {out}{err}");
+    }
+    assert!(!place.path("outputs").exists());
+    let (_, err) = place.md("run | lj.toml | --set | output.energis=3", 2);
+    assert!(err.contains("did you mean `energies`?") && !err.contains('\u{1b}'), "{err}");
+}
+
+#[test]
+fn energy_prints_one_document() {
+    let place = Place::new(VERLET);
+    let (out, _) = place.md("energy | lj.toml | --json", 0);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(found["units"]["length"], "σ");
+    assert_eq!(found["units"]["energy"], "ε");
+    let number = |v: &Value| v.as_f64().unwrap();
+    assert!((number(&found["volume"]) - 108.0 / 0.8).abs() < 1e-9);
+    assert_eq!(found["terms"]["lennard-jones"], found["energy"]);
+    assert_eq!(found["forces"].as_array().unwrap().len(), 108);
+    let virial: Vec<f64> = found["virial"].as_array().unwrap().iter().map(number).collect();
+    assert_eq!(virial.len(), 6);
+    // atoms at rest: P = tr W / 3V
+    let expected = (virial[0] + virial[1] + virial[2]) / (3.0 * number(&found["volume"]));
+    assert!((number(&found["pressure"]) - expected).abs() < 1e-12 * expected.abs());
+    // every pair of a perfect lattice pulls or pushes along its bond: a sum over shells of neighbours
+    let (mut energy, d) = (0.0, (4.0f64 / 0.8).cbrt() / 2.0);
+    for [x, y, z] in (0..343).map(|k| [k / 49 - 3, k / 7 % 7 - 3, k % 7 - 3]) {
+        let r = d * f64::from(x * x + y * y + z * z).sqrt();
+        if (x + y + z) % 2 == 0 && r > 0.0 && r < 1.8 {
+            energy += 0.5 * 108.0 * 4.0 * (r.powi(-12) - r.powi(-6));
+        }
+    }
+    // (between 1.8 and 2.0, where the switch is, there is no shell)
+    assert!((number(&found["energy"]) - energy).abs() < 1e-9, "{energy}");
+    let (out, _) = place.md("energy | lj.toml", 0);
+    assert!(out.contains("lennard-jones") && out.contains("pressure"), "{out}");
+}
+
+#[test]
+fn check_prints_one_document() {
+    let place = Place::new(VERLET);
+    let (out, _) = place.md("check | lj.toml | --json", 0);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(found["ok"], true);
+    let checks = found["checks"].as_array().unwrap();
+    assert_eq!(checks.len(), 4);
+    for check in checks {
+        assert_eq!(check["term"], "lennard-jones");
+        assert!(check["ok"] == true && check["quantity"].is_string() && check["where"].is_string());
+        assert!(check["error"].as_f64().unwrap() <= check["limit"].as_f64().unwrap());
+    }
+    let (out, _) = place.md("check | lj.toml", 0);
+    assert!(out.contains("all derivatives are right"), "{out}");
+}
+
+#[test]
+fn templates_run_and_can_be_plotted() {
+    let place = Place::new(VERLET);
+    let (out, _) = place.md("new", 0);
+    for template in ["argon", "crystal", "spring", "water"] {
+        assert!(out.contains(template), "{out}");
+        place.md(&format!("new | {template}"), 0);
+    }
+    let (_, err) = place.md("new | spring", 2);
+    assert!(err.contains("spring.toml is there already"), "{err}");
+    let (out, _) = place.md("run | spring.toml | --steps | 50", 0);
+    assert!(out.starts_with("Complete: 50 steps of 2 atoms") && out.contains("atom-steps/s"), "{out}");
+    let csv = fs::read_to_string(place.path("outputs/spring/energies.csv")).unwrap();
+    // an open system has no pressure and no volume
+    assert!(csv.lines().nth(1).unwrap().contains(",,,"), "{csv}");
+    let (out, _) = place.md("plot | outputs/spring | --columns | kinetic,potential | --out | a.svg", 0);
+    assert_eq!(out, "a.svg\n");
+    assert!(fs::read_to_string(place.path("a.svg")).unwrap().contains('τ'));
+    let (_, err) = place.md("plot | outputs/spring | --columns | speed | --out | b.svg", 2);
+    assert!(err.contains("no column `speed`"), "{err}");
+    let (out, _) = place.md("minimize | spring.toml", 0);
+    assert!(out.contains("converged") && out.contains("outputs/spring-minimized/final.xyz"), "{out}");
+    let text = fs::read_to_string(place.path("outputs/spring-minimized/final.xyz")).unwrap();
+    let x: Vec<f64> = text.lines().skip(2).map(|l| l.split(' ').nth(1).unwrap().parse().unwrap()).collect();
+    assert!((x[1] - x[0] - 1.0).abs() < 1e-3, "the spring is at rest: {x:?}");
+}
+
+#[test]
+fn stages_follow_one_another() {
+    let place = Place::new(VERLET);
+    let stages = r#"
+[[stage]]
+name = "down"
+steps = 5
+energies = 2
+minimizer.fire = { force = 1e-12 }
+[[stage]]
+name = "warm"
+steps = 8
+velocities = 1.0
+energies = 4
+integrator.langevin = { time-step = 0.004, temperature = 1.0, friction = 1.0 }
+[[stage]]
+name = "go"
+steps = 6
+remove-drift = true
+energies = 3
+integrator.velocity-verlet = { time-step = 0.004 }
+"#;
+    let text = fs::read_to_string(place.path("lj.toml")).unwrap();
+    let (head, tail) = (text.split("[[stage]]").next().unwrap(), text.split("[output]").nth(1).unwrap());
+    // atoms off their places, so that there is something to minimise: another density in one direction
+    fs::write(place.path("three.toml"), format!("{head}{stages}[output]{tail}")).unwrap();
+    let (out, _) = place.md("run | three.toml | --output | whole", 0);
+    let steps = rows(&place.path("whole/energies.csv"));
+    let last = *steps.last().unwrap();
+    assert!(steps.windows(2).all(|w| w[0] < w[1]), "{steps:?}");
+    // (the lattice is at rest already, so that the minimisation may end at once)
+    assert!(out.contains("down:") && last >= 14, "{out}{steps:?}");
+    for steps in [0, 2, 6] {
+        let resume = if steps == 0 { "" } else { " | --resume" };
+        place.md(&format!("run | three.toml | --output | parts | --steps | {steps}{resume} | --quiet"), 0);
+    }
+    place.same_files("whole", "parts");
+}
