@@ -836,7 +836,7 @@ fn members(
             m.count.as_ref().map_or(name.place.clone(), |count| count.place.clone())
         });
         let help = match raw.molecules.as_slice() {
-            [(_, one)] if labels.len() % one.atoms.len() == 0 => {
+            [(_, one)] if labels.len().is_multiple_of(one.atoms.len()) => {
                 format!("there are {}: leave `count` out, or correct it", labels.len() / one.atoms.len())
             }
             [(name, one)] => {
