@@ -362,6 +362,7 @@ impl<'a> Session<'a> {
         let momentum = first
             .and_then(|()| conserves_momentum(&mut evaluator, &state))
             .map_err(|error| Box::new(Breakdown::at_start(name, state.step, error.to_string())))?;
+        spent.set(Duration::ZERO);
         if options.resume && !alike(&energies, &forces.energies) {
             let message = "the energy of its atoms is another one with this input".to_owned();
             return Err(RunError::Refused { path: restart_path, message });
