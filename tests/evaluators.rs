@@ -47,6 +47,18 @@ impl Bench {
     fn forces(&mut self, kind: Kind) -> Forces {
         self.try_forces(kind).unwrap_or_else(|e| panic!("{}: {e}", self.place))
     }
+    /// How much forces change, relative to the largest, where positions are rounded to another grid: by 1e-14 nm, a
+    /// few units in the last place of the coordinates. Where three bonded atoms are nearly on a line, much.
+    fn rounding(&mut self, random: &mut Random) -> f64 {
+        let before = self.forces(Kind::Fused).forces.concat();
+        let positions = self.positions.clone();
+        let moves: Vec<_> = before.iter().map(|_| random.vector(1e-9)).collect();
+        self.positions.advance_all(&self.cell, |i| moves[i]).unwrap();
+        let after = self.forces(Kind::Fused).forces.concat();
+        self.positions = positions;
+        let change: Vec<_> = before.iter().zip(&after).map(|(a, b)| a - b).collect();
+        1e-14 * (largest(&change) / 1e-9) / largest(&before)
+    }
     fn energy(&mut self, moves: Option<&[Vec3<f64>]>, strain: Option<[[f64; 3]; 3]>) -> f64 {
         self.evaluator.energies(&self.cell, &self.positions, moves, strain).unwrap().iter().sum()
     }
@@ -75,9 +87,22 @@ fn same_forces(
     b: &Forces,
     limit: f64,
 ) {
+    same_but_for(report, what, place, a, b, limit, 0.0);
+}
+
+/// The same where forces may differ by a little more.
+fn same_but_for(
+    report: &mut Report,
+    what: [&'static str; 3],
+    place: &str,
+    a: &Forces,
+    b: &Forces,
+    limit: f64,
+    more: f64,
+) {
     let scale = energy_scale(a);
     report.same(what[0], place, &a.energies, &b.energies, scale, limit);
-    report.same(what[1], place, a.forces.as_flattened(), b.forces.as_flattened(), 0.0, limit);
+    report.same(what[1], place, a.forces.as_flattened(), b.forces.as_flattened(), 0.0, limit + more);
     report.same(what[2], place, &a.virial, &b.virial, scale, limit);
 }
 
@@ -297,6 +322,7 @@ fn symmetries() {
             let mut turned = Bench::new(&subject, &system.turned(rotation));
             let mut other = Bench::new(&subject, &system.in_other_vectors());
             let place = bench.place.clone();
+            let rounding = bench.rounding(&mut random);
             for &kind in KINDS {
                 let f = bench.forces(kind);
                 let flat = f.forces.as_flattened();
@@ -311,7 +337,7 @@ fn symmetries() {
                         virial: turned_virial(f.virial, rotation),
                     };
                     let what = ["rotation, energy", "rotation, forces", "rotation, virial"];
-                    same_forces(&mut report, what, &place, &a, &back, 1e-11);
+                    same_but_for(&mut report, what, &place, &a, &back, 1e-12, rounding);
                 }
                 let mut g = renumbered.forces(kind);
                 let mut forces = g.forces.clone();
@@ -323,7 +349,7 @@ fn symmetries() {
                 same_forces(&mut report, what, &place, &f, &g, 1e-12);
                 if system.is_periodic() {
                     let what = ["other vectors, energy", "other vectors, forces", "other vectors, virial"];
-                    same_forces(&mut report, what, &place, &f, &other.forces(kind), 1e-12);
+                    same_but_for(&mut report, what, &place, &f, &other.forces(kind), 1e-12, rounding);
                 }
             }
         }
@@ -444,6 +470,25 @@ fn compare_replicas(report: &mut Report, what: &'static str, one: &mut Bench, ma
     }
 }
 
+/// Chains of five atoms, each with the nearest one that is in no chain yet.
+fn near_chains(system: &System) -> Vec<Vec<u32>> {
+    let cell = system.cell();
+    let positions = system.positions(&cell);
+    let mut free: Vec<usize> = (0..system.points.len()).collect();
+    let mut chains = Vec::new();
+    for _ in 0..8 {
+        let mut chain = vec![free.remove(0)];
+        for k in 0..4 {
+            let r = |&&j: &&usize| norm(cell.cartesian(cell.nearest(positions.displacement(chain[k], j))));
+            let next = *free.iter().min_by(|a, b| r(a).total_cmp(&r(b))).unwrap();
+            free.retain(|&j| j != next);
+            chain.push(next);
+        }
+        chains.push(chain.iter().map(|&i| i as u32).collect());
+    }
+    chains
+}
+
 /// All terms in one evaluator share lists, and each has the bits it has alone.
 #[test]
 fn terms_do_not_mind_each_other() {
@@ -451,7 +496,7 @@ fn terms_do_not_mind_each_other() {
     let all: Vec<_> = subjects().into_iter().filter(|s| s.ending == Ending::Truncate).collect();
     for cell in ["open", "triclinic"] {
         let mut system = (*subject(EnergyKind::Pair, "lennard-jones", Ending::Truncate).system(cell)).clone();
-        system.chains = (0..8u32).map(|k| (5 * k..5 * k + 5).collect()).collect();
+        system.chains = near_chains(&system);
         let mut together = evaluator(&system, all.iter().map(|s| s.term(&system)).collect(), 0.1);
         for &kind in PLAIN {
             together.kind = kind;
@@ -835,7 +880,7 @@ fn no_atoms_and_one_atom() {
                     let f = bench.forces(kind);
                     report.hold("energies", &bench.place, f.energies.len() == 1 && f.forces.len() == n);
                     if !subject.is_field() {
-                        report.same("no force", &bench.place, &[0.0], &f.forces.concat(), 1.0, 1e-10);
+                        report.note("no force", &bench.place, largest(f.forces.as_flattened()), 1e-10);
                     }
                 }
                 let v = vec![[1.0; 3]; n];
@@ -845,6 +890,84 @@ fn no_atoms_and_one_atom() {
         }
     }
     report.finish("no atoms and one atom");
+}
+
+/// Cut-offs are numbers like others: setting one is as good as building a term with it.
+#[test]
+fn cutoffs_can_be_set() {
+    let mut report = Report::default();
+    for subject in subjects().iter().filter(|s| s.cuts()) {
+        let system = subject.system("triclinic");
+        let mut bench = Bench::new(subject, &system);
+        bench.forces(Kind::Fused);
+        let table = bench.evaluator.terms()[0].parameters();
+        let shorter = |(label, &x): (&String, &f64)| {
+            if label.ends_with("cutoff") || label.ends_with("inner") { 0.9 * x } else { x }
+        };
+        let values: Vec<f64> = table.labels().iter().zip(table.values()).map(shorter).collect();
+        let mut built = subject.with_shorter_cutoffs(&system, &values, 0.9);
+        bench.evaluator.terms_mut()[0].set_parameters(&values);
+        for &kind in PLAIN {
+            report.hold("bits", &bench.place.clone(), bits(&bench.forces(kind)) == bits(&built.forces(kind)));
+        }
+    }
+    report.finish("cut-offs set");
+}
+
+/// Types of atoms between which there is no interaction.
+#[test]
+fn terms_without_interaction() {
+    let mut report = Report::default();
+    for subject in subjects().iter().filter(|s| s.cuts()) {
+        let system = subject.system("triclinic");
+        let mut bench = Bench::new(subject, &system);
+        bench.evaluator =
+            evaluator(&system, vec![subject.term_with(&system, subject.numbers(), &[0.0; 9])], 0.0);
+        for &kind in KINDS {
+            let f = bench.forces(kind);
+            let all = [f.forces.concat(), f.energies, f.virial.to_vec()].concat();
+            report.note("energy, force, virial", &bench.place, largest(&all), 0.0);
+        }
+    }
+    report.finish("terms without interaction");
+}
+
+/// The energy of an atom takes a neighbour k as soon as it is within reach of some triple (i, j, k), even when it is
+/// beyond that of (i, k, k).
+#[test]
+fn sites_see_as_far_as_any_of_their_triples() {
+    let mut report = Report::default();
+    let subject = subject(EnergyKind::ManyBody, "tersoff", Ending::Truncate);
+    let mut seen = 0;
+    for (j, k) in [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)] {
+        // atom 0 has type 0, a neighbour j, and another one k that comes from afar, 80 degrees aside
+        let at = |r: f64| {
+            let points = vec![[0.0; 3], [0.22, 0.0, 0.0], [0.17 * r, 0.98 * r, 0.0]];
+            let types = vec![0, j, k];
+            System { anchors: points.clone(), points, types, masses: vec![1.0; 3], ..System::default() }
+        };
+        let reach = |row: usize| {
+            let table = subject.numbers();
+            table.field(row, 10) + table.field(row, 11)
+        };
+        let (near, far) = (j as usize, k as usize);
+        let (pair, triple) = (far * TYPES + far, near * TYPES + far);
+        if reach(triple) < reach(pair) + 1e-3 {
+            continue;
+        }
+        seen += 1;
+        for &kind in KINDS {
+            let mut energy = |r: f64| {
+                let length = norm([0.17, 0.98, 0.0]);
+                Bench::new(&subject, &at(r / length)).forces(kind).energy()
+            };
+            let end = reach(pair);
+            let (inside, outside) = (energy(end - 1e-9), energy(end + 1e-9));
+            report.note("jump", &format!("{j}-{k}"), (inside - outside).abs() / inside.abs(), 1e-6);
+        }
+    }
+    report.hold("some reach farther", "everywhere", seen > 0);
+    report.finish("reach of sites");
 }
 
 /// A box of a Lennard-Jones liquid near its triple point.

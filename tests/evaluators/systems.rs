@@ -253,7 +253,8 @@ pub fn scattered(name: &'static str, spacing: &Spacing) -> Arc<System> {
 pub fn tiny(spacing: &Spacing) -> System {
     let length = 0.8 * spacing.reach;
     let atoms = ((0.3 * (length / spacing.least).powi(3)) as usize).clamp(3, 12);
-    let mut system = at_random("tiny", "small", spacing, length, length, atoms);
+    let smooth = Spacing { corners: vec![vec![]; TYPES * TYPES], ..spacing.clone() };
+    let mut system = at_random("tiny", "small", &smooth, length, length, atoms);
     system.joined = Default::default();
     system
 }
@@ -287,6 +288,7 @@ fn at_random(name: &str, cell: &str, spacing: &Spacing, length: f64, small: f64,
         near.push((here, kind));
         let fits = near.iter().enumerate().all(|(j, &(p, t))| {
             let itself = j == system.points.len();
+
             let corners = &spacing.corners[kind as usize * TYPES + t as usize];
             images.iter().all(|&image| {
                 let r = norm(plus(minus(p, here), image));
