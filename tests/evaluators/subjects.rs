@@ -261,7 +261,7 @@ impl Subject {
     pub fn is_bonded(&self) -> bool {
         matches!(self.listed.builder, Builder::Tuple { .. })
     }
-    /// Whether it depends on distances alone, so that the whole may be moved.
+    /// Whether it is an energy of places, which moving the whole changes.
     pub fn is_field(&self) -> bool {
         matches!(self.listed.builder, Builder::Field { .. })
     }
@@ -385,7 +385,7 @@ pub struct Bench {
 }
 
 /// The skin of neighbour lists.
-pub const SKIN: f64 = 0.05;
+pub const SKIN: f64 = 0.08;
 
 impl Bench {
     pub fn new(subject: &Subject, system: &System) -> Self {
