@@ -206,7 +206,7 @@ fn a_restart_of_something_else_is_refused() {
         ("stage[0].integrator.langevin.friction=2.0", "seed or stages differ"),
         ("seed=7", "seed or stages differ"),
         ("output.trajectory[0].file=other.xyz", "trajectories"),
-        ("pair.lennard-jones.ending=shift", "the energy of its atoms is another one"),
+        ("pair.lennard-jones.ending=shift", "another system"),
         ("stage[0].steps=13", "14 steps of stage `only` are done already"),
     ] {
         let (_, err) = place.md(&format!("run | lj.toml | --output | run | --resume | --set | {set}"), 2);
@@ -377,21 +377,30 @@ fn templates_run_and_can_be_plotted() {
     assert!((x[1] - x[0] - 1.0).abs() < 1e-3, "the spring is at rest: {x:?}");
 }
 
-#[test]
-fn stages_follow_one_another() {
-    let place = Place::new(VERLET);
+/// Warm atoms, a minimisation, and perhaps a third stage.
+fn stages(place: &Place, name: &str, third: &str) {
     let stages = r#"
+[[stage]]
+name = "warm"
+steps = 9
+velocities = 1.0
+energies = 4
+integrator.langevin = { time-step = 0.004, temperature = 1.0, friction = 1.0 }
 [[stage]]
 name = "down"
 steps = 5
 energies = 2
 minimizer.fire = { force = 1e-12 }
-[[stage]]
-name = "warm"
-steps = 8
-velocities = 1.0
-energies = 4
-integrator.langevin = { time-step = 0.004, temperature = 1.0, friction = 1.0 }
+"#;
+    let text = fs::read_to_string(place.path("lj.toml")).unwrap();
+    let (head, tail) = (text.split("[[stage]]").next().unwrap(), text.split("[output]").nth(1).unwrap());
+    fs::write(place.path(name), format!("{head}{stages}{third}[output]{tail}")).unwrap();
+}
+
+#[test]
+fn stages_follow_one_another() {
+    let place = Place::new(VERLET);
+    let third = r#"
 [[stage]]
 name = "go"
 steps = 6
@@ -399,19 +408,28 @@ remove-drift = true
 energies = 3
 integrator.velocity-verlet = { time-step = 0.004 }
 "#;
-    let text = fs::read_to_string(place.path("lj.toml")).unwrap();
-    let (head, tail) = (text.split("[[stage]]").next().unwrap(), text.split("[output]").nth(1).unwrap());
-    // atoms off their places, so that there is something to minimise: another density in one direction
-    fs::write(place.path("three.toml"), format!("{head}{stages}[output]{tail}")).unwrap();
+    stages(&place, "three.toml", third);
     let (out, _) = place.md("run | three.toml | --output | whole", 0);
-    let steps = rows(&place.path("whole/energies.csv"));
-    let last = *steps.last().unwrap();
-    assert!(steps.windows(2).all(|w| w[0] < w[1]), "{steps:?}");
-    // (the lattice is at rest already, so that the minimisation may end at once)
-    assert!(out.contains("down:") && last >= 14, "{out}{steps:?}");
+    assert!(out.contains("down: NOT converged when the steps were used up after 5 steps"), "{out}");
+    // a minimisation has a row for its end; the row of step 14 is shared by the stages that meet there
+    assert_eq!(rows(&place.path("whole/energies.csv")), [0, 4, 8, 9, 11, 13, 14, 17, 20]);
     for steps in [0, 2, 6] {
         let resume = if steps == 0 { "" } else { " | --resume" };
         place.md(&format!("run | three.toml | --output | parts | --steps | {steps}{resume} | --quiet"), 0);
     }
     place.same_files("whole", "parts");
+}
+
+#[test]
+fn a_minimisation_restarts_to_the_bit() {
+    let place = Place::new(VERLET);
+    stages(&place, "two.toml", "");
+    place.md("run | two.toml | --output | whole | --steps | 40 | --quiet", 0);
+    place.md("run | two.toml | --output | parts | --steps | 13 | --quiet", 0);
+    place.md("run | two.toml | --output | parts | --steps | 40 | --resume | --quiet", 0);
+    place.same_files("whole", "parts");
+    let csv = fs::read_to_string(place.path("whole/energies.csv")).unwrap();
+    let potential: Vec<f64> =
+        csv.lines().skip(1).map(|l| l.split(',').nth(2).unwrap().parse().unwrap()).collect();
+    assert!(potential[potential.len() - 1] < potential[2] - 10.0, "{potential:?}");
 }

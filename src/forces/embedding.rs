@@ -2,7 +2,7 @@
 
 use super::chunks::{each_atom, each_chunk};
 use super::pair::{Near, Pull, TypePairs, closest, full, gather, within};
-use super::parameters::PreparedTable;
+use super::parameters::{ParameterTable, PreparedTable};
 use super::term::{Closest, Law, ListNeed, Prepared, Sink, Sums};
 use super::view::{Frame, View};
 use crate::autodiff::Dual;
@@ -37,6 +37,10 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
     }
     fn set_list(&mut self, list: usize) {
         self.list = list;
+    }
+    fn parameters_changed(&mut self, parameters: &ParameterTable, _: &PreparedTable) {
+        self.types.follow(parameters, E::ABOUT.params.len());
+        self.range = self.types.range();
     }
 
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {

@@ -10,6 +10,7 @@ use potentials::{Scalar, Vec3};
 use std::sync::Arc;
 
 /// How forces are computed.
+#[allow(clippy::manual_non_exhaustive)] // the hidden variant is for tests, not for the future
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// One tape, recorded op by op, and one backward pass for all forces.
@@ -44,6 +45,9 @@ impl Charges {
         }
     }
 }
+
+/// The range in nm of a list that nobody needs: of a term between whose types there is no interaction.
+const SHORTEST: f64 = 1e-3;
 
 /// What an [`Evaluator`] is made of.
 pub struct Setup {
@@ -85,7 +89,7 @@ impl Evaluator {
         // terms that leave out the same pairs share a list
         let mut needs: Vec<ListNeed> = Vec::new();
         for term in &mut terms {
-            let Some(need) = term.list_need().filter(|need| need.range > 0.0) else { continue };
+            let Some(need) = term.list_need() else { continue };
             let k = needs.iter().position(|n| n.leave_out == need.leave_out).unwrap_or_else(|| {
                 needs.push(ListNeed { range: 0.0, mirrors: false, ..need });
                 needs.len() - 1
@@ -95,7 +99,7 @@ impl Evaluator {
             term.set_list(k);
         }
         let list = |need: &ListNeed| -> Result<Neighborhood, ForceError> {
-            let mut list = VerletList::new(need.range, skin)?;
+            let mut list = VerletList::new(need.range.max(SHORTEST), skin)?;
             if need.mirrors {
                 list = list.with_mirrors();
             }

@@ -1,7 +1,7 @@
 //! Pair energies over a neighbour list.
 
 use super::chunks::each_atom;
-use super::parameters::PreparedTable;
+use super::parameters::{ParameterTable, PreparedTable};
 use super::term::{Closest, Law, ListNeed, Prepared, Sink, Sums};
 use super::view::{Frame, Neighborhood, View};
 use crate::autodiff::Dual;
@@ -39,6 +39,16 @@ impl TypePairs {
     pub fn set(&mut self, a: usize, b: usize, row: usize, cutoff: f64) {
         for k in [a * self.types + b, b * self.types + a] {
             (self.rows[k], self.cutoff2[k]) = (row as u32, cutoff * cutoff);
+        }
+    }
+    /// Takes the cut-offs of pairs that interact from their rows, where `cutoff` and `inner` follow the `own`
+    /// parameters of the energy.
+    pub(super) fn follow(&mut self, parameters: &ParameterTable, own: usize) {
+        if parameters.width() != own + 2 {
+            return;
+        }
+        for (cutoff2, &row) in self.cutoff2.iter_mut().zip(&self.rows).filter(|(c, _)| **c > 0.0) {
+            *cutoff2 = parameters.field(row as usize, own).powi(2);
         }
     }
     /// The largest cut-off.
@@ -137,6 +147,10 @@ impl<E: PairEnergy> Law for PairLaw<E> {
     }
     fn set_list(&mut self, list: usize) {
         self.list = list;
+    }
+    fn parameters_changed(&mut self, parameters: &ParameterTable, _: &PreparedTable) {
+        self.types.follow(parameters, E::ABOUT.params.len());
+        self.range = self.types.range();
     }
 
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], q: &[P]) -> S {

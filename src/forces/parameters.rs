@@ -52,6 +52,7 @@ pub struct ParameterTable {
     labels: Vec<String>,
     slots: Vec<Slot>,
     width: usize,
+    rows: usize,
 }
 
 impl ParameterTable {
@@ -82,11 +83,20 @@ impl ParameterTable {
     pub fn row(&mut self, slots: &[Slot]) -> usize {
         assert_eq!(slots.len(), self.width, "a row has one slot a parameter");
         self.slots.extend_from_slice(slots);
-        self.rows() - 1
+        self.rows += 1;
+        self.rows - 1
     }
-    /// How many rows.
+    /// How many rows. (A table of records without fields has one that nobody added.)
     pub fn rows(&self) -> usize {
-        self.slots.len().checked_div(self.width).unwrap_or(1)
+        if self.width == 0 { self.rows.max(1) } else { self.rows }
+    }
+    /// How many fields a row has.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+    /// A field of a row.
+    pub fn field(&self, row: usize, field: usize) -> f64 {
+        self.slots[row * self.width + field].value(&self.values)
     }
     /// The numbers as written.
     pub fn values(&self) -> &[f64] {
@@ -120,6 +130,7 @@ impl ParameterTable {
 pub struct PreparedTable {
     values: Vec<f64>,
     width: usize,
+    count: usize,
 }
 
 impl PreparedTable {
@@ -132,7 +143,7 @@ impl PreparedTable {
                 values.push(row.field(k));
             }
         }
-        Self { values, width }
+        Self { values, width, count: parameters.rows() }
     }
     /// One row.
     #[inline(always)]
@@ -141,9 +152,8 @@ impl PreparedTable {
     }
     /// All rows, in the numbers that `f` makes.
     pub fn rows<T, R: Record<T>>(&self, f: impl Fn(f64) -> T) -> Vec<R> {
-        let count = self.values.len().checked_div(self.width).unwrap_or(1);
-        let mut rows = Vec::with_capacity(count);
-        for row in 0..count {
+        let mut rows = Vec::with_capacity(self.count);
+        for row in 0..self.count {
             rows.push(R::from_fn(|m| f(self.values[row * self.width + m])));
         }
         rows

@@ -1,10 +1,10 @@
 //! Energies of a site: any function of all the neighbours of an atom.
 
 use super::pair::closest;
-use super::parameters::PreparedTable;
+use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::Shares;
 use super::term::{Closest, Law, ListNeed, Prepared, Sink};
-use super::triplet::{TypeTriples, range, reaches};
+use super::triplet::{NO_ROW, TypeTriples, range};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::Lanes;
 use crate::autodiff::{Adjoints, Tape, Var};
@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 /// A site energy between atoms of certain types.
 pub struct SiteLaw<E: SiteEnergy> {
     types: TypeTriples,
+    /// Square of the reach for each pair of types: of a neighbour of the second seen from the first.
     reach2: Vec<f64>,
     list: usize,
     shares: Shares,
@@ -49,8 +50,15 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
     fn set_list(&mut self, list: usize) {
         self.list = list;
     }
-    fn parameters_changed(&mut self, p: &PreparedTable) {
-        self.reach2 = reaches::<E::Prepared<f64>>(&self.types, p, E::reach::<f64>);
+    fn parameters_changed(&mut self, _: &ParameterTable, p: &PreparedTable) {
+        // a neighbour k plays a part if it is within reach of any triple (i, j, k)
+        let n = self.types.types;
+        self.reach2 = vec![0.0; n * n];
+        for (ijk, &row) in self.types.rows.iter().enumerate().filter(|(_, row)| **row != NO_ROW) {
+            let reach: f64 = E::reach(&p.row::<E::Prepared<f64>>(row as usize));
+            let ik = ijk / (n * n) * n + ijk % n;
+            self.reach2[ik] = self.reach2[ik].max(reach * reach);
+        }
     }
 
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {

@@ -76,8 +76,8 @@ pub trait Law: Send + Sync + 'static {
     }
     /// Told which of the frame's lists that is.
     fn set_list(&mut self, _list: usize) {}
-    /// Told that the parameters have changed (a cut-off, say).
-    fn parameters_changed(&mut self, _prepared: &PreparedTable) {}
+    /// Told the parameters, now and whenever they change (a cut-off, say).
+    fn parameters_changed(&mut self, _parameters: &ParameterTable, _prepared: &PreparedTable) {}
 
     /// The energy, step by step, in any number. `p` holds the rows of the parameter table, `charges` one an atom.
     fn total<S: Scalar, P: Coefficient<S>>(
@@ -154,7 +154,7 @@ impl<L: Law> Entry<L> {
     /// Erases a law.
     pub fn boxed(name: impl Into<String>, parameters: ParameterTable, mut law: L) -> Box<dyn Term> {
         let prepared = PreparedTable::of::<L::Energy>(&parameters);
-        law.parameters_changed(&prepared);
+        law.parameters_changed(&parameters, &prepared);
         Box::new(Entry { name: name.into(), parameters, prepared, law })
     }
 }
@@ -169,7 +169,7 @@ impl<L: Law> Term for Entry<L> {
     fn set_parameters(&mut self, values: &[f64]) {
         self.parameters.set_values(values);
         self.prepared = PreparedTable::of::<L::Energy>(&self.parameters);
-        self.law.parameters_changed(&self.prepared);
+        self.law.parameters_changed(&self.parameters, &self.prepared);
     }
     fn list_need(&self) -> Option<ListNeed> {
         self.law.list_need()

@@ -1,7 +1,7 @@
 //! Features → triplets energies (Stillinger–Weber).
 
 use super::pair::closest;
-use super::parameters::PreparedTable;
+use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::Shares;
 use super::term::{Closest, Law, ListNeed, Prepared, Sink};
 use super::view::{Frame, View};
@@ -139,11 +139,7 @@ fn triplets<E: TripletEnergy, S: Scalar, P: Coefficient<S>>(
 }
 
 /// The squares of the reach of each pair of types.
-pub(super) fn reaches<R: Record<f64>>(
-    types: &TypeTriples,
-    p: &PreparedTable,
-    reach: impl Fn(&R) -> f64,
-) -> Vec<f64> {
+fn reaches<R: Record<f64>>(types: &TypeTriples, p: &PreparedTable, reach: impl Fn(&R) -> f64) -> Vec<f64> {
     let n = types.types;
     let of = |k: usize| types.row(k / n, k % n, k % n).map_or(0.0, |row| reach(&p.row(row)).powi(2));
     (0..n * n).map(of).collect()
@@ -162,7 +158,7 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
     fn set_list(&mut self, list: usize) {
         self.list = list;
     }
-    fn parameters_changed(&mut self, p: &PreparedTable) {
+    fn parameters_changed(&mut self, _: &ParameterTable, p: &PreparedTable) {
         self.reach2 = reaches::<E::Prepared<f64>>(&self.types, p, E::reach::<f64>);
     }
 

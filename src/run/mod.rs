@@ -240,7 +240,10 @@ pub fn conserves_momentum(evaluator: &mut Evaluator, state: &State) -> Result<bo
     ] {
         moves.fill(Vec3::new(way[0], way[1], way[2]));
         let there = evaluator.energies(&state.cell, &state.positions, Some(&moves), None)?;
-        let changed = |(a, b): (&f64, &f64)| !((a - b).abs() <= 1e-8 * scale);
+        // (a NaN counts as changed)
+        let changed = |(a, b): (&f64, &f64)| {
+            (a - b).abs().partial_cmp(&(1e-8 * scale)).is_none_or(std::cmp::Ordering::is_gt)
+        };
         if here.iter().zip(&there).any(changed) {
             return Ok(false);
         }
@@ -364,6 +367,7 @@ impl<'a> Session<'a> {
         let momentum = first
             .and_then(|()| conserves_momentum(&mut evaluator, &state))
             .map_err(|error| Box::new(Breakdown::at_start(name, state.step, error.to_string())))?;
+        spent.set(Duration::ZERO);
         if options.resume && !alike(&energies, &forces.energies) {
             let message = "the energy of its atoms is another one with this input".to_owned();
             return Err(RunError::Refused { path: restart_path, message });

@@ -102,6 +102,33 @@ impl System {
         self.periodic.contains(&true)
     }
 
+    /// How far each atom may be moved before one of its pairs is at a distance where something is not smooth; at most
+    /// 0.02 nm.
+    pub fn clearance(&self, spacing: &Spacing) -> Vec<f64> {
+        let cell = self.cell();
+        let positions = self.positions(&cell);
+        let near = |k: usize| if self.periodic[k] { -2..=2 } else { 0..=0 };
+        let mut out = vec![0.02f64; self.points.len()];
+        for (i, out) in out.iter_mut().enumerate() {
+            for j in (0..self.points.len()).filter(|&j| j != i) {
+                let (s, pair) = (positions.displacement(i, j), self.types[i] as usize * TYPES);
+                let corners = &spacing.corners[pair + self.types[j] as usize];
+                for a in near(0) {
+                    for b in near(1) {
+                        for c in near(2) {
+                            let n = [a, b, c].map(f64::from);
+                            let r = norm(cell.cartesian(plus(s, n)));
+                            for corner in corners {
+                                *out = out.min((r - corner).abs());
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        out
+    }
+
     /// Adds an atom.
     fn add(&mut self, point: [f64; 3], random: &mut Random) {
         self.points.push(point);
@@ -157,6 +184,20 @@ impl System {
         };
         let n = self.points.len() as u32;
         let mut first = 0;
+        // joined are the nearest images, whose copy may be another one
+        let cell = self.cell();
+        let positions = self.positions(&cell);
+        let inverse = nalgebra::Matrix3::from_fn(|r, c| vectors[r][c]).try_inverse().unwrap();
+        let other = |i: u32, j: u32, at: [usize; 3]| {
+            let (i, j) = (i as usize, j as usize);
+            let near = plus(self.points[i], cell.cartesian(cell.nearest(positions.displacement(i, j))));
+            let d = minus(near, self.points[j]);
+            let copy: [usize; 3] = std::array::from_fn(|k| {
+                let image = (0..3).map(|x| d[x] * inverse[(x, k)]).sum::<f64>().round() as i64;
+                (at[k] as i64 + image).rem_euclid(times[k] as i64) as usize
+            });
+            j as u32 + n * ((copy[0] * times[1] + copy[1]) * times[2] + copy[2]) as u32
+        };
         for a in 0..times[0] {
             for b in 0..times[1] {
                 for c in 0..times[2] {
@@ -167,7 +208,7 @@ impl System {
                     out.masses.extend(&self.masses);
                     out.chains.extend(self.chains.iter().map(|c| c.iter().map(|a| a + first).collect()));
                     for (out, pairs) in out.joined.iter_mut().zip(&self.joined) {
-                        out.extend(pairs.iter().map(|&(i, j)| (i + first, j + first)));
+                        out.extend(pairs.iter().map(|&(i, j)| (i + first, other(i, j, [a, b, c]))));
                     }
                     first += n;
                 }
@@ -202,7 +243,7 @@ pub struct Spacing {
 }
 
 /// How far pairs stay from distances where something is not smooth.
-pub const CLEAR: f64 = 2e-3;
+pub const CLEAR: f64 = 4e-3;
 
 /// The names of the cells.
 pub const CELLS: [&str; 6] =
@@ -252,8 +293,10 @@ pub fn scattered(name: &'static str, spacing: &Spacing) -> Arc<System> {
 /// A periodic cell that is shorter than the reach.
 pub fn tiny(spacing: &Spacing) -> System {
     let length = 0.8 * spacing.reach;
-    let atoms = ((0.3 * (length / spacing.least).powi(3)) as usize).clamp(3, 12);
-    let mut system = at_random("tiny", "small", spacing, length, length, atoms);
+    let atoms = ((0.3 * (length / spacing.least).powi(3)) as usize).clamp(2, 12);
+    let corners = vec![vec![]; TYPES * TYPES];
+    let smooth = Spacing { corners, least: 0.9 * spacing.least, ..spacing.clone() };
+    let mut system = at_random("tiny", "small", &smooth, length, length, atoms);
     system.joined = Default::default();
     system
 }
@@ -287,6 +330,7 @@ fn at_random(name: &str, cell: &str, spacing: &Spacing, length: f64, small: f64,
         near.push((here, kind));
         let fits = near.iter().enumerate().all(|(j, &(p, t))| {
             let itself = j == system.points.len();
+
             let corners = &spacing.corners[kind as usize * TYPES + t as usize];
             images.iter().all(|&image| {
                 let r = norm(plus(minus(p, here), image));
