@@ -239,8 +239,8 @@ pub fn conserves_momentum(evaluator: &mut Evaluator, state: &State) -> Result<bo
     ] {
         moves.fill(Vec3::new(way[0], way[1], way[2]));
         let there = evaluator.energies(&state.cell, &state.positions, Some(&moves), None)?;
-        let changed = |(a, b): (&f64, &f64)| !((a - b).abs() <= 1e-8 * scale);
-        if here.iter().zip(&there).any(changed) {
+        let same = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-8 * scale;
+        if !here.iter().zip(&there).all(same) {
             return Ok(false);
         }
     }
