@@ -1,5 +1,6 @@
 //! Molecular dynamics in which every energy is written once and every derivative is automatic.
 
+pub mod analysis;
 pub mod autodiff;
 pub mod catalog;
 pub mod cli;

@@ -60,6 +60,7 @@ pub fn standard(v: &mut impl Visitor) {
     v.angle::<angle::CosineSquaredAngle>();
     v.angle::<angle::CosineAngle>();
     v.angle::<angle::QuarticAngle>();
+    v.angle::<angle::PeriodicAngle>();
 
     v.dihedral::<dihedral::PeriodicDihedral>();
     v.dihedral::<dihedral::RyckaertBellemans>();

@@ -33,7 +33,7 @@ fn sample(kind: &str, name: &str) -> Vec<f64> {
         ("angle", "harmonic" | "cosine-squared") => &[380.0, 1.9],
         ("angle", "cosine") => &[38.0],
         ("angle", "quartic") => &[1.9, 200.0, -40.0, 15.0],
-        ("dihedral", "periodic") | ("tuple", "periodic-improper") => &[7.0, 3.0, 0.6],
+        ("angle" | "dihedral", "periodic") | ("tuple", "periodic-improper") => &[7.0, 3.0, 0.6],
         ("dihedral", "ryckaert-bellemans") => &[9.28, 12.16, -13.12, -3.06, 26.24, -31.5],
         ("dihedral", "opls") => &[3.0, -1.2, 2.3, 0.7],
         ("dihedral", "harmonic") | ("tuple", "harmonic-improper") => &[90.0, 0.4],

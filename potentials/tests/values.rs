@@ -114,6 +114,10 @@ fn angles() {
     is(angle::<CosineSquaredAngle>(&[8.0, FRAC_PI_3], FRAC_PI_2), 1.0);
     is(angle::<CosineAngle>(&[8.0], FRAC_PI_3), 12.0);
     is(angle::<QuarticAngle>(&[1.0, 3.0, 2.0, 5.0], 2.0), 10.0);
+    for n in 0..=6 {
+        let (k, n, theta0, theta) = (2.5, f64::from(n), 0.7, 1.3);
+        is(angle::<PeriodicAngle>(&[k, n, theta0], theta), k * (1.0 + (n * theta - theta0).cos()));
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl ParameterTable {
     }
     /// How many rows.
     pub fn rows(&self) -> usize {
-        if self.width == 0 { 1 } else { self.slots.len() / self.width }
+        self.slots.len().checked_div(self.width).unwrap_or(1)
     }
     /// The numbers as written.
     pub fn values(&self) -> &[f64] {
@@ -141,7 +141,7 @@ impl PreparedTable {
     }
     /// All rows, in the numbers that `f` makes.
     pub fn rows<T, R: Record<T>>(&self, f: impl Fn(f64) -> T) -> Vec<R> {
-        let count = if self.width == 0 { 1 } else { self.values.len() / self.width };
+        let count = self.values.len().checked_div(self.width).unwrap_or(1);
         let mut rows = Vec::with_capacity(count);
         for row in 0..count {
             rows.push(R::from_fn(|m| f(self.values[row * self.width + m])));

@@ -211,7 +211,7 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
                     let at = |k: usize| &block[if k < block.len() { k } else { 0 }];
                     let r = Distance::from_squared(Dual::new(V::gather(|k| at(k).r2), V::constant(-2.0)));
                     let row = |k: usize| types.row(kind, at(k).kind, at(k).kind).unwrap_or(0);
-                    let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| row(k));
+                    let q: E::Prepared<V::Parameter> = p.gather::<V, _>(row);
                     let e = E::pair::<Dual<V>, V::Parameter>(r, &q);
                     let g = E::feature::<Dual<V>, V::Parameter>(r, &q);
                     for (k, a) in block.iter_mut().enumerate() {

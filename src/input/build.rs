@@ -3,20 +3,26 @@
 
 use super::plan::{Output, Plan, Stage, Trajectory};
 use super::raw::{self, Raw};
-use super::reader::{Document, Either, Located, Reported};
+use super::reader::{Document, Either, Located, Reported, toml_key};
 use super::report::{Diagnostic, Diagnostics, Place, did_you_mean};
 use super::terms;
-use crate::catalog::Catalog;
+use crate::catalog::{Builder, Catalog};
 use crate::forces::{Charges, Setup};
 use crate::formats::{self, AtomLabel, Format, FormatError, Frame, FrameUnits, Which};
 use crate::neighbors::default_skin;
+use crate::system::cell::CellError;
 use crate::system::lattice::Lattice;
 use crate::system::topology::{angles_of, dihedrals_of};
 use crate::system::{Atoms, Cell, Positions, State, Topology};
 use crate::units::UnitSystem;
+use potentials::Factor;
 use std::collections::HashMap;
-use std::path::Path;
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// More atoms than this are a mistake.
+const MOST_ATOMS: usize = 100_000_000;
 
 impl Plan {
     /// Reads and checks an input. `overrides` are `--set path=value`.
@@ -73,9 +79,20 @@ impl Model<'_> {
             } else if let Some(range) = numbers(item) {
                 let (first, last) = range;
                 if first == 0 || first > last || last > chosen.len() {
-                    let message =
-                        format!("there are no atoms {}: they are numbered 1 to {}", item.value, chosen.len());
-                    return Err(self.document.report(Diagnostic::error(message).at(item.place.clone(), "")));
+                    let message = format!("there are no atoms {}", item.value);
+                    let help = format!(
+                        "they are numbered 1 to {}, and the smaller number comes first",
+                        chosen.len()
+                    );
+                    let diagnostic = Diagnostic::error(message).at(item.place.clone(), "").help(help);
+                    return Err(self.document.report(diagnostic));
+                }
+                if self.atoms.type_names.contains(&item.value) {
+                    let message = format!("\"{0}\" may be the type {0} or the atom number {0}", item.value);
+                    let help =
+                        format!("write \"{0}-{0}\" for the atom, or give the type another name", item.value);
+                    let diagnostic = Diagnostic::error(message).at(item.place.clone(), "").help(help);
+                    return Err(self.document.report(diagnostic));
                 }
                 chosen[first - 1..last].fill(true);
             } else {
@@ -88,15 +105,28 @@ impl Model<'_> {
                     let known = self.atoms.type_names.iter().map(String::as_str);
                     let known =
                         known.chain(self.molecule_names.iter().flatten().map(String::as_str)).chain(["all"]);
-                    let guess = did_you_mean(&item.value, known).map(|w| format!("did you mean \"{w}\"?"));
+                    let guess = did_you_mean(&item.value, known).map_or_else(
+                        || {
+                            "atoms are chosen by \"all\", types, molecules, or numbers such as \"1-10\""
+                                .to_owned()
+                        },
+                        |w| format!("did you mean \"{w}\"?"),
+                    );
                     let message = format!(
                         "\"{}\" is neither a type, nor a molecule, nor a range of numbers",
                         item.value
                     );
-                    let diagnostic = Diagnostic::error(message).at(item.place.clone(), "").maybe_help(guess);
+                    let diagnostic = Diagnostic::error(message).at(item.place.clone(), "").help(guess);
                     return Err(self.document.report(diagnostic));
                 }
             }
+        }
+        if let (false, Some(item)) = (chosen.contains(&true), selection.first()) {
+            let message = "no atom is selected: the system has none of these";
+            let help = "take the table out, or select atoms that are there";
+            return Err(self
+                .document
+                .report(Diagnostic::error(message).at(item.place.clone(), "").help(help)));
         }
         Ok((0..chosen.len() as u32).filter(|&i| chosen[i as usize]).collect())
     }
@@ -108,10 +138,21 @@ fn numbers(item: &str) -> Option<(usize, usize)> {
 }
 
 fn no_type(document: &Document, name: &str, place: &Place, known: &[String]) -> Reported {
+    let types = match known {
+        [] => "there are no types yet".to_owned(),
+        [one] => format!("the only type is {one}"),
+        several if several.len() > 12 => format!("the types are {} …", several[..12].join(", ")),
+        several => format!("the types are {}", several.join(", ")),
+    };
+    if name.contains('*') {
+        let message = format!(
+            "`{name}` is no atom type: `*` stands for whole types, in bonds, angles and dihedrals only"
+        );
+        return document.report(Diagnostic::error(message).at(place.clone(), "").help(types));
+    }
     let guess = did_you_mean(name, known.iter().map(String::as_str)).map(|w| format!("did you mean `{w}`?"));
-    let help = guess.unwrap_or_else(|| {
-        format!("the types are {}; another needs a table `[atoms.{name}]`", known.join(", "))
-    });
+    let help =
+        guess.unwrap_or_else(|| format!("{types}; another needs a table `[atoms.{}]`", toml_key(name)));
     let message = format!("there is no atom type `{name}`");
     document.report(Diagnostic::error(message).at(place.clone(), "").help(help))
 }
@@ -121,22 +162,97 @@ fn of_file(error: &FormatError, place: &Place) -> Diagnostic {
     let Some(path) = error.path() else {
         return Diagnostic::error(error.to_string()).at(place.clone(), "");
     };
+    let help = remedy(error, path);
     match error.line() {
         Some(n) => {
-            let text = std::fs::read_to_string(path).unwrap_or_default();
-            let line = text.lines().nth(n - 1).unwrap_or_default();
-            let columns = error.column().map(|c| c.saturating_sub(1)..c);
-            Diagnostic::at_line(path, n, line, columns, error.message()).also(place.clone(), "read from here")
+            let line = line_of(path, n);
+            let columns = error.column().map(|c| {
+                // the word that begins there
+                let at = line.char_indices().nth(c.saturating_sub(1)).map_or(line.len(), |(at, _)| at);
+                let start = at + (line[at..].len() - line[at..].trim_start().len());
+                let end = line[start..].find(char::is_whitespace).map_or(line.len(), |e| start + e);
+                start..end
+            });
+            let diagnostic = Diagnostic::at_line(path, n, &line, columns, error.message());
+            diagnostic.also(place.clone(), "read from here").maybe_help(help)
         }
-        None => Diagnostic::error(format!("{}: {}", path.display(), error.message())).at(place.clone(), ""),
+        None => {
+            let message = format!("`{}`: {}", path.display(), error.message());
+            Diagnostic::error(message).at(place.clone(), "").maybe_help(help)
+        }
     }
+}
+
+/// A line of a file, counted from 1; empty where there is none.
+fn line_of(path: &Path, number: usize) -> String {
+    let Ok(file) = std::fs::File::open(path) else { return String::new() };
+    let line = std::io::BufReader::new(file).split(b'\n').nth(number.saturating_sub(1));
+    let bytes = line.and_then(Result::ok).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned()
+}
+
+/// What to do about a structure file, where that is not plain from the message.
+fn remedy(error: &FormatError, path: &Path) -> Option<String> {
+    let message = error.message();
+    let is_gro = Format::from_path(path).is_ok_and(|f| f == Format::Gro);
+    let counted = if is_gro { "the second line" } else { "the first line" };
+    let help = if message.contains("is no known file format") {
+        "atoms are read from extended XYZ (.xyz) or GRO (.gro) files"
+    } else if message.starts_with("the file ends after") {
+        return Some(format!("is it cut short? if not, correct the number in {counted} of the frame"));
+    } else if message.starts_with("the file ends before the line with the cell") {
+        "the last line of a .gro file is the cell: three lengths in nm, zeros for none"
+    } else if message.starts_with("expected the cell") {
+        "are there more atoms than the second line says?"
+    } else if message.starts_with("expected the number of atoms") && error.line().is_some_and(|n| n > 2) {
+        return Some(format!("are there more atoms than {counted} says?"));
+    } else if message.starts_with("expected the number of atoms") {
+        return Some(format!(
+            "{counted} of a .{} file is how many atoms follow",
+            if is_gro { "gro" } else { "xyz" }
+        ));
+    } else if message.starts_with("Properties") {
+        "such as `Properties=species:S:1:pos:R:3`"
+    } else if message.starts_with("Lattice") {
+        "such as `Lattice=\"20 0 0 0 20 0 0 0 20\"`, in angstroms"
+    } else {
+        return None;
+    };
+    Some(help.to_owned())
+}
+
+/// Refuses what is not there or not a file.
+fn is_file(document: &Document, file: &Located<PathBuf>) -> Result<(), Reported> {
+    let path = &file.value;
+    let shown = path.display();
+    let (message, help) = if path.is_dir() {
+        (format!("`{shown}` is a folder"), "name the file in it".to_owned())
+    } else if path.exists() {
+        return Ok(());
+    } else {
+        let siblings: Vec<String> = path
+            .parent()
+            .map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p })
+            .and_then(|p| std::fs::read_dir(p).ok())
+            .map(|entries| entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect())
+            .unwrap_or_default();
+        let mut siblings: Vec<&str> = siblings.iter().map(String::as_str).collect();
+        siblings.sort_unstable();
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let from =
+            if file.place.source.path().is_some() { "the folder of this file" } else { "the current folder" };
+        let help = did_you_mean(&name, siblings.iter().copied())
+            .map_or_else(|| format!("a relative path starts at {from}"), |w| format!("did you mean `{w}`?"));
+        (format!("there is no file `{shown}`"), help)
+    };
+    Err(document.report(Diagnostic::error(message).at(file.place.clone(), "").help(help)))
 }
 
 fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
     let frame_units = if raw.units == UnitSystem::Lj { FrameUnits::Reduced } else { FrameUnits::Nanometre };
     let (frame, structure_place) = structure(document, &raw, frame_units)?;
     let (cell, points) = cell(document, &raw, &frame, &structure_place)?;
-    let copies: usize = raw.system.repeat.iter().map(|&r| r as usize).product();
+    let copies: usize = raw.system.repeat.iter().map(|&r| r as usize).product(); // (checked by `cell`)
     let labels: Vec<AtomLabel> = (0..copies).flat_map(|_| frame.atoms.iter().cloned()).collect();
     let velocities = frame.velocities.as_ref().map(|v| v.repeat(copies));
     let n = points.len();
@@ -162,6 +278,7 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
     };
     let positions = Positions::from_cartesian(&cell, &points)
         .map_err(|e| document.report(Diagnostic::error(e.to_string()).at(structure_place.clone(), "")))?;
+    apart(document, &raw, &positions, &structure_place)?;
 
     let model = Model {
         document,
@@ -175,7 +292,9 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
     let terms = terms::build(&model, &raw, &joined)?;
     let range = terms.iter().filter_map(|t| t.list_need()).fold(0.0, |m: f64, need| m.max(need.range));
     let skin = raw.forces.skin.as_ref().map_or_else(|| skin(&raw, &model.atoms, range), |s| s.value);
-    let (stages, output) = (stages(&raw), output(&model, &raw)?);
+    few_enough_neighbors(document, &raw, &cell, n, range + skin)?;
+    let (stages, output) = (stages(document, &raw, n)?, output(&model, &raw, &labels)?);
+    remarks(document, &raw, &model.atoms);
 
     let Model { atoms, topology, .. } = model;
     let atoms = Arc::new(atoms);
@@ -202,6 +321,108 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
     })
 }
 
+/// Refuses atoms that are at the same place, where no energy has a direction.
+fn apart(document: &Document, raw: &Raw, positions: &Positions, place: &Place) -> Result<(), Reported> {
+    let mut seen: HashMap<[i64; 3], usize> = HashMap::with_capacity(positions.len());
+    for (i, at) in positions.raw().iter().enumerate() {
+        if let Some(first) = seen.insert(*at, i) {
+            let message = format!("the atoms {} and {} are at the same place", first + 1, i + 1);
+            let diagnostic = Diagnostic::error(message).at(place.clone(), "");
+            let diagnostic = match &raw.system.cell {
+                Some(cell) => diagnostic
+                    .also(cell.place.clone(), "in this cell")
+                    .help("is the cell too small? beyond an edge it begins again"),
+                None => diagnostic.help("take one of them out, or move it"),
+            };
+            return Err(document.report(diagnostic));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a reach within which each atom would see absurdly many others.
+fn few_enough_neighbors(
+    document: &Document,
+    raw: &Raw,
+    cell: &Cell,
+    n: usize,
+    reach: f64,
+) -> Result<(), Reported> {
+    let images =
+        (0..3).filter(|&k| cell.periodic()[k]).map(|k| (2.0 * reach / cell.heights()[k]).max(1e-300));
+    let each = n as f64 * images.product::<f64>();
+    let all = n as f64 * each;
+    // (without a period each atom sees the others at most)
+    if !cell.periodic().contains(&true) || !(each > 2e4 && all > 2e9 || all > 1e11) {
+        return Ok(());
+    }
+    let energy = |e: &&raw::Energy| e.cutoff.as_ref().and_then(|c| c.distance.value).unwrap_or(0.0);
+    let longest = raw.energies.iter().max_by(|a, b| energy(a).total_cmp(&energy(b)));
+    let own =
+        raw.energies.iter().flat_map(|e| e.types.iter().chain(&e.rows)).filter_map(|r| r.cutoff.as_ref());
+    let own = own.max_by(|a, b| a.value.total_cmp(&b.value));
+    let skin = raw.forces.skin.as_ref().filter(|s| s.value > reach / 2.0);
+    let place = match (skin, own, longest) {
+        (Some(skin), ..) => skin.place.clone(),
+        (_, Some(own), longest) if own.value > longest.as_ref().map_or(0.0, energy) => own.place.clone(),
+        (.., Some(longest)) => {
+            longest.cutoff.as_ref().map_or_else(|| longest.place.clone(), |c| c.distance.place.clone())
+        }
+        (.., None) => return Ok(()),
+    };
+    let message = format!("each atom would have about {each:.0e} neighbors within its reach");
+    let help = "is the unit right? ten thousand are already many";
+    Err(document.report(Diagnostic::error(message).at(place, "").help(help)))
+}
+
+/// Says what is odd about the system as a whole.
+fn remarks(document: &Document, raw: &Raw, atoms: &Atoms) {
+    let warn = |message: String, place: &Place, help: &str| {
+        document.report_warning(Diagnostic::warning(message).at(place.clone(), "").help(help));
+    };
+    if raw.energies.is_empty() {
+        let message = "there are no energies: the atoms do not see each other";
+        let help = "add a table such as `[pair.lennard-jones]` (see `md explain potentials`)";
+        warn(message.to_owned(), &raw.system.place, help);
+        return;
+    }
+    let uses_charge = |e: &&raw::Energy| {
+        let factor = match e.listed.builder {
+            Builder::Pair { factor, .. } | Builder::Field { factor, .. } => factor,
+            _ => Factor::One,
+        };
+        factor == Factor::Charge
+    };
+    let electric = raw.energies.iter().find(uses_charge);
+    let charged = raw.types.iter().find(|(_, t)| t.charge.value != 0.0);
+    match (electric, charged) {
+        (None, Some((_, t))) => {
+            let message = "the charges have no effect: no energy uses them";
+            warn(
+                message.to_owned(),
+                &t.charge.place,
+                "add one such as `[pair.reaction-field]`, or leave them out",
+            );
+        }
+        (Some(energy), None) => {
+            let message = format!("`{}` has no effect: no atom has a charge", energy.listed.about.name);
+            warn(message, &energy.place, "give the types their `charge`");
+        }
+        (Some(energy), Some(_)) if matches!(energy.listed.builder, Builder::Pair { .. }) => {
+            let sum: f64 = atoms.charges.iter().sum();
+            if sum.abs() > 0.01 {
+                let message = format!("the system as a whole has a charge of {:.4} e", sum + 0.0);
+                warn(
+                    message,
+                    &energy.place,
+                    "are all charges right? each type has one: `charge = \"0.41 e\"`",
+                );
+            }
+        }
+        _ => {}
+    }
+}
+
 /// The frame of a file, or a lattice.
 fn structure(document: &Document, raw: &Raw, units: FrameUnits) -> Result<(Frame, Place), Reported> {
     let system = &raw.system;
@@ -211,7 +432,15 @@ fn structure(document: &Document, raw: &Raw, units: FrameUnits) -> Result<(Frame
             if !path.is_file() {
                 let message =
                     format!("`{}` holds no finished run: it has no final.xyz", start.value.display());
-                return Err(document.report(Diagnostic::error(message).at(start.place.clone(), "")));
+                let help = match start.value.is_dir() {
+                    true => {
+                        "a run that was stopped goes on with `--resume`; to start from its end it must be done"
+                    }
+                    false => "there is no such folder; a relative path starts at the folder of this file",
+                };
+                return Err(
+                    document.report(Diagnostic::error(message).at(start.place.clone(), "").help(help))
+                );
             }
             Located { value: path, place: start.place.clone(), given: true }
         }
@@ -242,6 +471,7 @@ fn structure(document: &Document, raw: &Raw, units: FrameUnits) -> Result<(Frame
             return Err(document.report(diagnostic));
         }
     };
+    is_file(document, &file)?;
     let frame = formats::read_structure(&file.value, None, Which::Last, units)
         .map_err(|e| document.report(of_file(&e, &file.place)))?;
     for remark in &frame.remarks {
@@ -250,6 +480,11 @@ fn structure(document: &Document, raw: &Raw, units: FrameUnits) -> Result<(Frame
     if frame.atoms.is_empty() && !frame.positions.is_empty() {
         let message = "this format does not say which atoms they are; use .xyz or .gro";
         return Err(document.report(Diagnostic::error(message).at(file.place.clone(), "")));
+    }
+    if frame.positions.is_empty() {
+        let message = format!("`{}` holds no atoms", file.value.display());
+        let help = "the last frame of the file is read";
+        return Err(document.report(Diagnostic::error(message).at(file.place.clone(), "").help(help)));
     }
     Ok((frame, file.place))
 }
@@ -287,7 +522,10 @@ fn on_lattice(
         (Some(a), Some(b)) => {
             let message = "a lattice has either a constant or a density";
             return Err(document.report(
-                Diagnostic::error(message).at(b.place.clone(), "").also(a.place.clone(), "and this"),
+                Diagnostic::error(message)
+                    .at(b.place.clone(), "")
+                    .also(a.place.clone(), "and this")
+                    .help("keep one of them: each follows from the other"),
             ));
         }
         (None, None) => {
@@ -296,6 +534,7 @@ fn on_lattice(
             return Err(document.report(Diagnostic::error(message).at(lattice.place.clone(), "").help(help)));
         }
     };
+    atoms_of(document, basis, &lattice.repeat)?;
     let repeat = lattice.repeat.map(|r| r as usize);
     let made = Lattice::new(lattice.kind, [constant; 3], repeat).map_err(|e| {
         document.report(Diagnostic::error(e.to_string()).at(lattice.repeat.place.clone(), ""))
@@ -311,6 +550,17 @@ fn on_lattice(
         ..Frame::default()
     };
     Ok((frame, lattice.place.clone()))
+}
+
+/// How many atoms so many copies have, if that is a number of atoms.
+fn atoms_of(document: &Document, atoms: usize, repeat: &Located<[i64; 3]>) -> Result<usize, Reported> {
+    let all = repeat.iter().try_fold(atoms, |n, &r| n.checked_mul(usize::try_from(r).ok()?));
+    all.filter(|n| *n <= MOST_ATOMS).ok_or_else(|| {
+        let count = repeat.iter().map(|&r| r as f64).product::<f64>() * atoms as f64;
+        let message = format!("that would be {count:.0e} atoms");
+        let help = format!("at most {MOST_ATOMS} are possible");
+        document.report(Diagnostic::error(message).at(repeat.place.clone(), "").help(help))
+    })
 }
 
 /// The cell, and the atoms' places in all copies.
@@ -341,12 +591,14 @@ fn cell(
         let help = "give `cell = [\"3 nm\", \"3 nm\", \"3 nm\"]` in `[system]`, or `periodic = [false, false, false]`";
         return Err(document.report(Diagnostic::error(message).at(place, "").help(help)));
     }
+    let mut points = Vec::with_capacity(atoms_of(document, frame.positions.len(), &system.repeat)?);
     let repeat = system.repeat.map(|r| r as usize);
-    let mut points = Vec::with_capacity(frame.positions.len() * repeat.iter().product::<usize>());
     let edges = vectors.unwrap_or([[0.0; 3]; 3]);
     if repeat != [1; 3] && vectors.is_none() {
         let message = "only a structure with a cell can be repeated";
-        return Err(document.report(Diagnostic::error(message).at(system.repeat.place.clone(), "")));
+        let help = "give `cell = [\"3 nm\", \"3 nm\", \"3 nm\"]` in `[system]`";
+        let diagnostic = Diagnostic::error(message).at(system.repeat.place.clone(), "").help(help);
+        return Err(document.report(diagnostic));
     }
     for a in 0..repeat[0] {
         for b in 0..repeat[1] {
@@ -367,8 +619,25 @@ fn cell(
         }
         v
     });
-    let cell = Cell::enclosing(vectors, periodic, &points)
-        .map_err(|e| document.report(Diagnostic::error(e.to_string()).at(place, "")))?;
+    let cell = Cell::enclosing(vectors, periodic, &points).map_err(|e| {
+        let (message, help) = match &e {
+            CellError::Point { index } => {
+                let r = points[*index];
+                let place = format!("atom {} is at ({:e}, {:e}, {:e}) nm", index + 1, r[0], r[1], r[2]);
+                (format!("{place}, too far away"), Some("coordinates up to 1e9 nm are possible"))
+            }
+            CellError::Flat { .. } => {
+                ("the three vectors of the cell lie in one plane: it has no volume".to_owned(), None)
+            }
+            CellError::Length { .. } => (e.to_string(), Some("is the unit right?")),
+            CellError::Missing { .. } => {
+                (e.to_string(), Some("give it a length, or say in `periodic` along which vectors it repeats"))
+            }
+            _ => (e.to_string(), None),
+        };
+        let help = help.map(str::to_owned);
+        document.report(Diagnostic::error(message).at(place, "").maybe_help(help))
+    })?;
     Ok((cell, points))
 }
 
@@ -396,7 +665,7 @@ fn members(
                     format!("atom {} of the structure is a `{}`, which is no atom type", i + 1, label.name);
                 let guess = did_you_mean(&label.name, type_names.iter().map(String::as_str));
                 let help = guess.map_or_else(
-                    || format!("add a table `[atoms.{}]`", label.name),
+                    || format!("add a table `[atoms.{}]` with its `mass`", toml_key(&label.name)),
                     |w| format!("is it the `{w}` of `[atoms.{w}]`?"),
                 );
                 document.report(Diagnostic::error(message).at(place.clone(), "").help(help))
@@ -421,8 +690,8 @@ fn members(
     let fixed: usize = raw
         .molecules
         .iter()
-        .map(|(_, m)| m.count.as_ref().map_or(0, |c| c.value as usize * m.atoms.len()))
-        .sum();
+        .map(|(_, m)| m.count.as_ref().map_or(0, |c| (c.value as usize).saturating_mul(m.atoms.len())))
+        .fold(0, usize::saturating_add);
     let mut number = 0;
     for (name, molecule) in &raw.molecules {
         let size = molecule.atoms.len();
@@ -430,20 +699,33 @@ fn members(
             Some(count) => count.value as usize,
             None if open > 1 => {
                 let message = "only one kind of molecule can be left without a `count`";
-                return Err(document
-                    .report(Diagnostic::error(message).at(name.place.clone(), "this has none either")));
+                let mut without = raw.molecules.iter().filter(|(_, m)| m.count.is_none());
+                let (first, second) = (without.next(), without.next());
+                let (first, second) = first.zip(second).map_or((name, name), |(a, b)| (&a.0, &b.0));
+                let diagnostic = Diagnostic::error(message)
+                    .at(second.place.clone(), "this has none")
+                    .also(first.place.clone(), "nor has this")
+                    .help("say how many there are: `count = 512`");
+                return Err(document.report(diagnostic));
             }
             None => labels.len().saturating_sub(fixed) / size,
         };
         // "name: type", or a type that is its own name
         let mut names: HashMap<&str, u32> = HashMap::new();
         let mut types = Vec::new();
+        let mut labels_of = Vec::new();
         for (k, atom) in molecule.atoms.iter().enumerate() {
             let (label, kind) = match atom.value.split_once(':') {
                 Some((label, kind)) => (label.trim(), kind.trim()),
                 None => (atom.value.trim(), atom.value.trim()),
             };
             types.push(type_at(kind).ok_or_else(|| no_type(document, kind, &atom.place, type_names))?);
+            if label.is_empty() {
+                let message = "an atom without a name";
+                let help = "write \"name: type\", such as \"H1: HW\", or just the type";
+                return Err(document.report(Diagnostic::error(message).at(atom.place.clone(), "").help(help)));
+            }
+            labels_of.push(label);
             if names.insert(label, k as u32).is_some()
                 && (!molecule.bonds.is_empty() || atom.value.contains(':'))
             {
@@ -457,13 +739,18 @@ fn members(
             for atom in tuple.iter() {
                 let found = names.get(atom.value.as_str()).copied().ok_or_else(|| {
                     let message = format!("molecule `{}` has no atom `{}`", name.value, atom.value);
-                    let guess = did_you_mean(&atom.value, names.keys().copied());
-                    let help = guess.map(|w| format!("did you mean `{w}`?"));
-                    document.report(Diagnostic::error(message).at(atom.place.clone(), "").maybe_help(help))
+                    let guess = did_you_mean(&atom.value, labels_of.iter().copied());
+                    let help = guess.map_or_else(
+                        || format!("its atoms are called {}", labels_of.join(", ")),
+                        |w| format!("did you mean `{w}`?"),
+                    );
+                    document.report(Diagnostic::error(message).at(atom.place.clone(), "").help(help))
                 })?;
                 if atoms.contains(&found) {
-                    let message = format!("`{}` stands twice", atom.value);
-                    return Err(document.report(Diagnostic::error(message).at(atom.place.clone(), "")));
+                    let message =
+                        format!("an atom cannot be bonded to itself: `{}` stands here twice", atom.value);
+                    let diagnostic = Diagnostic::error(message).at(tuple.place.clone(), "");
+                    return Err(document.report(diagnostic.help("name different atoms")));
                 }
                 atoms.push(found);
             }
@@ -475,25 +762,49 @@ fn members(
         ) -> Result<Vec<[u32; N]>, Reported> {
             list.iter().map(|t| look_up(t).map(|a| std::array::from_fn(|k| a[k]))).collect()
         }
-        let bonds = tuples::<2>(&molecule.bonds, look_up)?;
-        for (k, bond) in bonds.iter().enumerate() {
-            let same = |o: &[u32; 2]| o == bond || [o[1], o[0]] == *bond;
-            if let Some(first) = bonds[..k].iter().position(same) {
-                let diagnostic = Diagnostic::error("this bond is listed twice")
-                    .at(molecule.bonds[k].place.clone(), "")
-                    .also(molecule.bonds[first].place.clone(), "first here");
-                return Err(document.report(diagnostic));
+        let once = |kind: &str, list: &[Located<Vec<Located<String>>>], tuples: &[&[u32]]| {
+            let mut seen: HashMap<Vec<u32>, usize> = HashMap::new();
+            for (k, tuple) in tuples.iter().enumerate() {
+                let reversed: Vec<u32> = tuple.iter().rev().copied().collect();
+                if let Some(first) = seen.insert(tuple.to_vec().min(reversed), k) {
+                    let diagnostic = Diagnostic::error(format!("this {kind} is listed twice"))
+                        .at(list[k].place.clone(), "")
+                        .also(list[first].place.clone(), "first here")
+                        .help("it would count twice; take one of them out");
+                    return Err(document.report(diagnostic));
+                }
             }
+            Ok(())
+        };
+        fn slices<const N: usize>(tuples: &[[u32; N]]) -> Vec<&[u32]> {
+            tuples.iter().map(|t| t.as_slice()).collect()
         }
+        let bonds = tuples::<2>(&molecule.bonds, look_up)?;
+        once("bond", &molecule.bonds, &slices(&bonds))?;
         let angles = match &molecule.angles {
-            Some(list) => tuples::<3>(list, look_up)?,
+            Some(list) => {
+                let angles = tuples::<3>(list, look_up)?;
+                once("angle", list, &slices(&angles))?;
+                angles
+            }
             None => angles_of(size, &bonds),
         };
         let dihedrals = match &molecule.dihedrals {
-            Some(list) => tuples::<4>(list, look_up)?,
+            Some(list) => {
+                let dihedrals = tuples::<4>(list, look_up)?;
+                once("dihedral", list, &slices(&dihedrals))?;
+                dihedrals
+            }
             None => dihedrals_of(size, &bonds),
         };
         let impropers = tuples::<4>(&molecule.impropers, look_up)?;
+        once("improper", &molecule.impropers, &slices(&impropers))?;
+        if count == 0 && molecule.count.is_none() {
+            let warning = Diagnostic::warning(format!("there is no molecule `{}`", name.value))
+                .at(name.place.clone(), "")
+                .help("the other molecules are all that the structure has");
+            document.report_warning(warning);
+        }
         for _ in 0..count {
             let first = members.types.len() as u32;
             let t = &mut members.topology;
@@ -510,7 +821,9 @@ fn members(
             }
         }
     }
-    if members.types.len() != labels.len() {
+    if members.types.len() == labels.len() {
+        in_order(document, raw, labels, &members, type_names);
+    } else {
         let more = members.types.len() > labels.len();
         let message = format!(
             "the molecules need {} {} atoms, but the structure has {}",
@@ -518,12 +831,62 @@ fn members(
             members.types.len(),
             labels.len()
         );
-        let place2 = raw.molecules.last().map_or(place.clone(), |(name, _)| name.place.clone());
-        return Err(
-            document.report(Diagnostic::error(message).at(place.clone(), "").also(place2, "the molecules"))
-        );
+        let last = raw.molecules.iter().rev().find(|(_, m)| m.count.is_some()).or(raw.molecules.last());
+        let blamed = last.map_or(place.clone(), |(name, m)| {
+            m.count.as_ref().map_or(name.place.clone(), |count| count.place.clone())
+        });
+        let help = match raw.molecules.as_slice() {
+            [(_, one)] if labels.len().is_multiple_of(one.atoms.len()) => {
+                format!("there are {}: leave `count` out, or correct it", labels.len() / one.atoms.len())
+            }
+            [(name, one)] => {
+                format!(
+                    "{} atoms are no whole number of `{}` with its {}",
+                    labels.len(),
+                    name.value,
+                    one.atoms.len()
+                )
+            }
+            _ => "count the molecules; one `count` can be left out".to_owned(),
+        };
+        let diagnostic = Diagnostic::error(message).at(blamed, "").also(place.clone(), "the structure");
+        return Err(document.report(diagnostic.help(help)));
     }
     Ok(members)
+}
+
+/// Warns where the structure has another atom than the molecules say: then the order is wrong.
+fn in_order(document: &Document, raw: &Raw, labels: &[AtomLabel], members: &Members, type_names: &[String]) {
+    let mut first = 0;
+    let mut before = None;
+    for (i, label) in labels.iter().enumerate() {
+        if before != Some(members.molecules[i]) {
+            (first, before) = (i, Some(members.molecules[i]));
+        }
+        let Some((name, molecule)) =
+            raw.molecules.iter().find(|(name, _)| members.names[i].as_ref() == Some(&name.value))
+        else {
+            continue;
+        };
+        let Some(atom) = molecule.atoms.get(i - first) else { continue };
+        let called = atom.value.split(':').next().unwrap_or("").trim();
+        let kind = members.types[i] as usize;
+        let element = raw.types[kind].1.element.as_ref().map(|e| e.value.as_str());
+        // "HW1" may be the hydrogen H1 of type HW
+        let known = [Some(called), Some(type_names[kind].as_str()), element];
+        let alike = |a: &str, b: &str| {
+            let (a, b) = (a.to_lowercase(), b.to_lowercase());
+            a.starts_with(&b) || b.starts_with(&a)
+        };
+        if !known.into_iter().flatten().any(|k| alike(k, &label.name)) {
+            let message = format!("atom {} of the structure is called `{}`", i + 1, label.name);
+            let warning = Diagnostic::warning(message)
+                .at(atom.place.clone(), format!("but here it is the `{called}` of `{}`", name.value))
+                .help("are the atoms in the same order in both?");
+            document.report_warning(warning);
+            return;
+        }
+    }
 }
 
 /// A skin that suits the fastest atoms.
@@ -551,7 +914,23 @@ fn skin(raw: &Raw, atoms: &Atoms, range: f64) -> f64 {
     default_skin(range, (raw.boltzmann * temperature / lightest).sqrt() * step)
 }
 
-fn stages(raw: &Raw) -> Vec<Stage> {
+fn stages(document: &Document, raw: &Raw, atoms: usize) -> Result<Vec<Stage>, Reported> {
+    use super::plan::Task;
+    for s in &raw.stages {
+        let Some(velocities) = &s.velocities else { continue };
+        if matches!(s.task.value, Task::Fire { .. } | Task::Lbfgs { .. }) {
+            let warning = Diagnostic::warning("velocities mean nothing to a stage that minimises")
+                .at(velocities.place.clone(), "")
+                .help("give them to the stage after it");
+            document.report_warning(warning);
+        }
+        if atoms == 1 && velocities.value > 0.0 && s.remove_drift.as_ref().is_none_or(|r| r.value) {
+            let message = "one atom has no temperature once its drift is removed";
+            let help = "write `remove-drift = false`";
+            let diagnostic = Diagnostic::error(message).at(velocities.place.clone(), "").help(help);
+            return Err(document.report(diagnostic));
+        }
+    }
     let one = |(k, s): (usize, &raw::Stage)| Stage {
         name: s.name.as_ref().map_or_else(|| format!("stage {}", k + 1), |n| n.value.clone()),
         steps: *s.steps as u64,
@@ -564,36 +943,61 @@ fn stages(raw: &Raw) -> Vec<Stage> {
             raw.output.trajectories.iter().map(every).collect()
         },
     };
-    raw.stages.iter().enumerate().map(one).collect()
+    Ok(raw.stages.iter().enumerate().map(one).collect())
 }
 
-fn output(model: &Model, raw: &Raw) -> Result<Output, Reported> {
+fn output(model: &Model, raw: &Raw, labels: &[AtomLabel]) -> Result<Output, Reported> {
     let document = model.document;
     let mut trajectories: Vec<Trajectory> = Vec::new();
-    for t in &raw.output.trajectories {
-        let wrong =
-            |message: String| document.report(Diagnostic::error(message).at(t.file.place.clone(), ""));
-        let format = Format::from_path(&t.file.value).map_err(|e| wrong(e.message().to_owned()))?;
-        let reserved =
-            ["energies.csv", "final.xyz", "run.toml", "restart.bin", "energies.svg", "energies.png"];
-        if Path::new(&t.file.value).components().count() != 1 || reserved.contains(&t.file.value.as_str()) {
-            return Err(wrong(format!(
-                "`{}` cannot be the name of a trajectory: a plain file name is needed",
-                t.file.value
-            )));
+    for (k, t) in raw.output.trajectories.iter().enumerate() {
+        let name = &t.file.value;
+        let wrong = |message: String, help: &str| {
+            document.report(Diagnostic::error(message).at(t.file.place.clone(), "").help(help))
+        };
+        if name.chars().any(char::is_control) || Path::new(name).components().count() != 1 {
+            let message = format!("`{name}` cannot be the name of a trajectory");
+            return Err(wrong(
+                message,
+                "a plain file name is needed: the file stands in the folder of the run",
+            ));
         }
-        if trajectories.iter().any(|o| o.file == Path::new(&t.file.value)) {
-            return Err(wrong(format!("two trajectories are called `{}`", t.file.value)));
+        let Ok(format) = Format::from_path(name) else {
+            let message = format!("`{name}` does not say by its ending what format it has");
+            return Err(wrong(message, "trajectories end in .xyz, .xtc or .gro"));
+        };
+        if name.to_lowercase() == "final.xyz" {
+            let message = format!("`{name}` cannot be the name of a trajectory");
+            return Err(wrong(message, "every run writes its last frame under this name; choose another"));
         }
-        if format == Format::Xtc && t.velocities {
-            return Err(wrong("XTC files hold no velocities; write .xyz or .gro".to_owned()));
+        if let Some(first) = raw.output.trajectories[..k].iter().find(|o| o.file.value == *name) {
+            let diagnostic = Diagnostic::error(format!("two trajectories are called `{name}`"))
+                .at(t.file.place.clone(), "")
+                .help("give each a `file` of its own");
+            let same = first.file.place == t.file.place;
+            return Err(document.report(match same {
+                true => diagnostic,
+                false => diagnostic.also(first.file.place.clone(), "the first one"),
+            }));
+        }
+        if format == Format::Xtc && t.velocities.value {
+            let diagnostic = Diagnostic::error("XTC files hold no velocities")
+                .at(t.velocities.place.clone(), "")
+                .also(t.file.place.clone(), "this is one")
+                .help("leave them out, or write a .xyz or .gro file");
+            return Err(document.report(diagnostic));
+        }
+        let atoms = model.select(&t.atoms)?;
+        let long = atoms.iter().map(|&i| &labels[i as usize].name).find(|name| name.len() > 5);
+        if let (Format::Gro, Some(long)) = (format, long) {
+            let message = format!("GRO files have no room for the name `{long}`");
+            return Err(wrong(message, "at most five letters fit; write a .xyz file, or shorten the name"));
         }
         trajectories.push(Trajectory {
             file: t.file.value.clone().into(),
             format,
-            atoms: model.select(&t.atoms)?,
+            atoms,
             unwrapped: t.unwrapped,
-            velocities: t.velocities,
+            velocities: t.velocities.value,
             decimals: t.decimals.as_ref().map(|d| d.value as usize),
         });
     }

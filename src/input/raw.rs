@@ -151,7 +151,7 @@ pub struct Trajectory {
     pub every: i64,
     pub atoms: Located<Vec<Located<String>>>,
     pub unwrapped: bool,
-    pub velocities: bool,
+    pub velocities: Located<bool>,
     pub decimals: Option<Located<i64>>,
 }
 
@@ -236,7 +236,8 @@ fn system(root: &Section) -> Result<System, Reported> {
         Err(e) => Err(e),
     };
     let length = || quantity(Dimension::LENGTH);
-    let edges = either(array::<3, _>(length()), array::<3, _>(array::<3, _>(length())));
+    let edge = length().range(Range::NonNegative);
+    let edges = either(array::<3, _>(edge), array::<3, _>(array::<3, _>(length())));
     let cell = t
         .read("cell", edges, "edges of the cell: three lengths or three vectors; instead of the file's")
         .optional();
@@ -288,13 +289,77 @@ fn types(root: &Section) -> Result<Vec<(Located<String>, AtomType)>, Reported> {
         let mass = t.read("mass", quantity(Dimension::MASS).range(Range::Positive), "of one atom").required();
         let charge = t.read("charge", quantity(Dimension::CHARGE), "of one atom").or(0.0);
         let element = t.read("element", text(), "symbol in structure files; else the type's name").optional();
+        let units = t.units();
+        let sensible = |x: Located<f64>, most: f64, what: &str| {
+            let too_much = units != UnitSystem::Lj && x.value.abs() > most;
+            refuse(&t, too_much.then(|| format!("no atom has {what}: is the unit right?")), &x.place)?;
+            Ok(x)
+        };
+        let mass = mass.and_then(|m| sensible(m, 1e15, "a mass of more than 1e15 u"));
+        let charge = charge.and_then(|q| sensible(q, 1e6, "a charge of more than a million e"));
+        let element = element.and_then(|element: Option<Located<String>>| {
+            if let Some(e) = &element {
+                let bad =
+                    e.value.is_empty() || e.value.contains(|c: char| c.is_whitespace() || c.is_control());
+                let message = "an element is one word: structure files separate their columns by blanks";
+                refuse(&t, bad.then(|| message.to_owned()), &e.place)?;
+            }
+            Ok(element)
+        });
+        let named = type_name(&t, &name);
         t.finish();
-        types.push(match (mass, charge, element) {
-            (Ok(mass), Ok(charge), Ok(element)) => Ok((name, AtomType { mass, charge, element })),
-            (Err(e), ..) | (_, Err(e), _) | (.., Err(e)) => Err(e),
+        types.push(match (mass, charge, element, named) {
+            (Ok(mass), Ok(charge), Ok(element), Ok(())) => Ok((name, AtomType { mass, charge, element })),
+            (Err(e), ..) | (_, Err(e), ..) | (.., Err(e), _) | (.., Err(e)) => Err(e),
         });
     }
     types.into_iter().collect()
+}
+
+/// Reports the message, if there is one.
+fn refuse(t: &Section, message: Option<String>, place: &Place) -> Result<(), Reported> {
+    match message {
+        Some(message) if !t.document().is_survey() => {
+            Err(t.report(Diagnostic::error(message).at(place.clone(), "")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Names of types are joined with `-` and stand in selections and in files.
+fn type_name(t: &Section, name: &Located<String>) -> Result<(), Reported> {
+    let wrong = |c: &char| "-*:".contains(*c) || c.is_whitespace() || c.is_control();
+    let why = match name.value.as_str() {
+        "all" => Some("it stands for every atom".to_owned()),
+        "" => Some("it is empty".to_owned()),
+        other => other.chars().find(wrong).map(|c| match c {
+            '-' => "`-` joins the types of a pair, a bond …".to_owned(),
+            '*' => "`*` stands for any type".to_owned(),
+            ':' => "`:` stands between the name and the type of a molecule's atom".to_owned(),
+            _ => "blanks separate the columns of structure files".to_owned(),
+        }),
+    };
+    match why {
+        Some(why) if !t.document().is_survey() => {
+            let message = format!("`{}` cannot be the name of an atom type: {why}", name.value);
+            let help = "use letters, digits, `_`, `+` or `'`";
+            Err(t.report(Diagnostic::error(message).at(name.place.clone(), "").help(help)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Names of molecules stand in selections, beside types and ranges of numbers.
+fn molecule_name(t: &Section, name: &Located<String>) -> Result<(), Reported> {
+    let digits = |s: &str| s.chars().all(|c| c.is_ascii_digit() || c == '-');
+    let why = match name.value.trim() {
+        "all" => "it stands for every atom",
+        "" => "it is empty",
+        other if digits(other) => "in a selection it would be a number",
+        _ => return Ok(()),
+    };
+    let message = format!("`{}` cannot be the name of a molecule: {why}", name.value);
+    refuse(t, Some(message), &name.place)
 }
 
 fn molecules(root: &Section) -> Result<Vec<(Located<String>, Molecule)>, Reported> {
@@ -312,8 +377,10 @@ fn molecules(root: &Section) -> Result<Vec<(Located<String>, Molecule)>, Reporte
         let count = t
             .read("count", integer().at_least(0), "how many; left out: as many as the structure has")
             .optional();
+        let named = molecule_name(&t, &name);
         t.finish();
         molecules.push((|| {
+            named?;
             Ok((
                 name,
                 Molecule {
@@ -401,9 +468,11 @@ fn energy(listed: &Listed, place: Place, t: &Section) -> Result<Energy, Reported
         }
         Builder::Tuple { .. } | Builder::Triples { .. } => {
             let mut failed = None;
-            for (name, sections) in
-                t.rows("parameters by types joined with `-`, such as \"A-B\"; `*` is any")?
-            {
+            let doc = match listed.builder {
+                Builder::Triples { .. } => "parameters by three types joined with `-`, the middle atom first",
+                _ => "parameters by types joined with `-`, such as \"A-B\"; `*` is any",
+            };
+            for (name, sections) in t.rows(doc)? {
                 for s in sections {
                     match row(params, &name.value, &s, false) {
                         Ok(row) => energy.rows.push(Row { name: name.clone(), ..row }),
@@ -436,10 +505,9 @@ fn cutoff(t: &Section, endings: &[Ending]) -> Result<Cutoff, Reported> {
     let ending = t
         .read("ending", one_of(options), "how the interaction ends at the cut-off")
         .or(*endings.last().unwrap_or(&Ending::Truncate));
-    let distance = distance?;
-    let limit = match distance.value {
-        Either::Left(_) => None,
-        Either::Right(x) => Some(x),
+    let limit = match distance.as_ref().map(|d| &d.value) {
+        Ok(Either::Right(x)) => Some(*x),
+        _ => None,
     };
     let inner = match endings.len() {
         1 => Ok(None),
@@ -448,6 +516,7 @@ fn cutoff(t: &Section, endings: &[Ending]) -> Result<Cutoff, Reported> {
             .or_computed(0.9 * limit.unwrap_or(1.0), "0.9 of the cut-off")
             .map(Some),
     }?;
+    let distance = distance?;
     let place = t.place().clone();
     let inner = inner.unwrap_or(Located { value: 0.0, place, given: false });
     let distance = Located { value: limit, place: distance.place, given: true };
@@ -518,7 +587,15 @@ fn row(params: &'static [Param], name: &str, t: &Section, absent: bool) -> Resul
         true => t.read("cutoff", length, "of this pair, instead of the term's").optional(),
         false => Ok(None),
     };
-    let values = values.into_iter().collect::<Result<_, _>>()?;
+    let values = values.into_iter().collect::<Result<Vec<_>, _>>()?;
+    for (p, x) in params.iter().zip(values.iter().flatten()) {
+        let angle = p.name.starts_with("phi") || p.name.starts_with("theta");
+        if angle && x.given && x.value.abs() > 7.0 && !t.document().is_survey() {
+            let message = format!("`{}` is more than a turn: is it meant in degrees?", p.name);
+            let help = "bare numbers are radians; degrees have their unit: \"180 deg\"";
+            t.document().report_warning(Diagnostic::warning(message).at(x.place.clone(), "").help(help));
+        }
+    }
     Ok(Row { name: named, values, cutoff: cutoff? })
 }
 
@@ -562,8 +639,22 @@ fn stage(t: &Section, units: UnitSystem) -> Result<Stage, Reported> {
         ("fire", "down the energy by damped dynamics (FIRE 2)"),
     ];
     let time = || quantity(Dimension::TIME).range(Range::Positive);
+    let sensible = |x: Located<f64>| match x.value {
+        long if units == UnitSystem::Lj || long <= 0.1 || t.document().is_survey() => Ok(x),
+        long if long > 1000.0 => {
+            let message = "a time step of more than a nanosecond: is the unit right?";
+            let help = "atoms are followed in steps of about \"1 fs\"";
+            Err(t.report(Diagnostic::error(message).at(x.place.clone(), "").help(help)))
+        }
+        long => {
+            let message = format!("a time step of {} fs is long for atoms", long * 1000.0);
+            let help = "a bare number is in the units of the file; femtoseconds have their unit: \"1 fs\"";
+            t.document().report_warning(Diagnostic::warning(message).at(x.place.clone(), "").help(help));
+            Ok(x)
+        }
+    };
     let integrator = t.variant("integrator", &integrators, "how time advances").optional(|name, t| {
-        let time_step = t.read("time-step", time(), "of one step").required();
+        let time_step = t.read("time-step", time(), "of one step").required().and_then(sensible);
         if name == "velocity-verlet" {
             return Ok(Task::VelocityVerlet { time_step: *time_step? });
         }
@@ -587,6 +678,7 @@ fn stage(t: &Section, units: UnitSystem) -> Result<Stage, Reported> {
         if name == "fire" {
             let time_step =
                 t.read("time-step", time(), "of the damped dynamics").or(if reduced { 0.005 } else { 0.002 });
+            let time_step = time_step.and_then(sensible);
             return Ok(Task::Fire { force: *force?, longest_move: *longest?, time_step: *time_step? });
         }
         let memory =
@@ -624,7 +716,10 @@ fn stage(t: &Section, units: UnitSystem) -> Result<Stage, Reported> {
             } else {
                 let message = "a stage either integrates or minimises";
                 return Err(t.report(
-                    Diagnostic::error(message).at(b.place, "a minimizer").also(a.place, "and an integrator"),
+                    Diagnostic::error(message)
+                        .at(b.place, "a minimizer")
+                        .also(a.place, "and an integrator")
+                        .help("keep one of them, or make two stages of it"),
                 ));
             }
         }
@@ -674,7 +769,7 @@ fn output(root: &Section) -> Result<Output, Reported> {
                 every: *every?,
                 atoms: atoms?,
                 unwrapped: *unwrapped?,
-                velocities: *velocities?,
+                velocities: velocities?,
                 decimals: decimals?,
             })
         })());

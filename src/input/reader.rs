@@ -160,9 +160,28 @@ fn syntax(error: &toml::de::Error, source: &Arc<Source>, root: Option<&DeTable<'
     let line_start = text.get(..span.start).and_then(|t| t.rfind('\n')).map_or(0, |n| n + 1);
     let line = text.get(line_start..).and_then(|t| t.lines().next()).unwrap_or("");
     let message = error.message().lines().next().unwrap_or("").trim_end_matches(", expected nothing");
+    let bad = text.get(span.clone()).unwrap_or("");
+    let before = line.get(..span.start.saturating_sub(line_start)).unwrap_or("");
+    let unquoted = message.starts_with("string values must be quoted");
+    let in_array = before.matches('[').count() > before.matches(']').count() && before.contains('=');
+    let words: Vec<&str> = bad.split_whitespace().collect();
+    if unquoted && in_array && words.len() > 1 && words.iter().all(|w| w.parse::<f64>().is_ok()) {
+        return Diagnostic::error("not valid TOML: values in an array without commas")
+            .at(Place::new(source, span), "")
+            .help(format!("write `{}`", words.join(", ")));
+    }
+    let after_equals = line.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+    if let (true, Some((key, value))) = (unquoted, after_equals)
+        && (value.is_empty() || value.starts_with('#'))
+    {
+        return Diagnostic::error(format!("not valid TOML: `{key}` has no value"))
+            .at(Place::new(source, span), "")
+            .help(format!("write one behind the `=`, or leave `{key}` out"));
+    }
     let message = match message {
-        m if m.starts_with("string values must be quoted") => "a value without quotes",
+        _ if unquoted => "a value without quotes",
         m if m.contains("recursion depth") => "nested too deeply",
+        m if m.starts_with("invalid basic string, expected `\"`") => "a string without its closing quote",
         m => m,
     };
     if message == "duplicate key" {
@@ -184,6 +203,10 @@ fn syntax(error: &toml::de::Error, source: &Arc<Source>, root: Option<&DeTable<'
         (bare && inside && value.len() < 60).then(|| {
             format!("a text or a quantity with its unit stands in quotes: `{} = \"{value}\"`", key.trim())
         })
+    });
+    let help = help.or_else(|| {
+        let (key, value) = line.split_once(':').filter(|_| message.starts_with("key with no value"))?;
+        Some(format!("a key and its value are joined by `=`: `{} = {}`", key.trim(), value.trim()))
     });
     Diagnostic::error(format!("not valid TOML: {message}")).at(Place::new(source, span), "").maybe_help(help)
 }
@@ -318,9 +341,22 @@ impl Document {
     pub fn open(path: impl AsRef<Path>, overrides: &[(String, String)]) -> Result<Self, Diagnostics> {
         let path = path.as_ref();
         let failed = |what: String| Diagnostics::from(Diagnostic::error(what).file(path));
-        let bytes = std::fs::read(path).map_err(|e| failed(format!("the input cannot be read: {e}")))?;
+        if path.is_dir() {
+            let diagnostic = Diagnostic::error("the input cannot be read: it is a folder").file(path);
+            return Err(diagnostic.help("name the file in it").into());
+        }
+        let bytes = std::fs::read(path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                failed("the input cannot be read: there is no such file".to_owned())
+            }
+            _ => failed(format!("the input cannot be read: {e}")),
+        })?;
         let text = String::from_utf8(bytes).map_err(|e| {
-            failed(format!("the input is not UTF-8 text (byte {})", e.utf8_error().valid_up_to()))
+            let good = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+            let line = 1 + good.iter().filter(|b| **b == b'\n').count();
+            let byte = good.len() - good.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
+            let what = format!("the input is not UTF-8 text (byte {} of line {line})", byte + 1);
+            Diagnostics::from(Diagnostic::error(what).file(path).help("save it as UTF-8"))
         })?;
         Self::parse(path, &text, overrides)
     }
@@ -341,8 +377,20 @@ impl Document {
         let (table, errors) = DeTable::parse_recoverable(source.text());
         let mut diagnostics = Diagnostics::new();
         let mut last_line = 0;
+        let mut again = 0..0;
         for error in &errors {
             let diagnostic = syntax(error, &source, Some(table.get_ref()));
+            if let Some((place, _)) = &diagnostic.primary {
+                // What stands in a table that is there twice is there twice, too.
+                if again.contains(&place.span.start) && diagnostic.message.ends_with("is written twice") {
+                    continue;
+                }
+                if diagnostic.message.starts_with("the table") {
+                    let from = place.span.end;
+                    let next = source.text()[from..].find("\n[").map_or(source.text().len(), |n| from + n);
+                    again = from..next;
+                }
+            }
             let line = diagnostic.primary.as_ref().map_or(0, |(place, _)| place.line());
             // One mistake often makes several errors in a row; the first one on a line says most.
             if line != last_line && diagnostics.len() < 6 {
@@ -761,6 +809,17 @@ impl Quantity {
         self
     }
 
+    /// Publications often say ε/k in kelvin.
+    fn temperature_for_energy(&self, text: &str, units: UnitSystem) -> Option<String> {
+        if self.dimension != Dimension::ENERGY || units == UnitSystem::Lj {
+            return None;
+        }
+        let (kelvin, found) = units::parse_quantity(text, units).ok()?;
+        let energy: f64 = format!("{:.5e}", kelvin * units::constants::BOLTZMANN).parse().ok()?;
+        (found == Dimension::TEMPERATURE)
+            .then(|| format!("times Boltzmann's constant that is \"{energy} kJ/mol\""))
+    }
+
     fn unit(&self, units: UnitSystem) -> String {
         let inside = if units == UnitSystem::Lj { units } else { UnitSystem::Md };
         units::symbol(self.dimension, inside)
@@ -780,9 +839,17 @@ impl Kind for Quantity {
             _ => return context.wrong(node, &units::expectation(self.dimension, context.units)),
         };
         match units::read_quantity(text, self.dimension, context.units) {
-            Ok(value) => context.check(node, value, self.range, &self.unit(context.units)),
+            Ok(value) => {
+                let checked = context.check(node, value, self.range, &self.unit(context.units));
+                let angle = matches!(self.range, Range::Within(_, most) if most == std::f64::consts::PI);
+                if let (None, true, Some(error)) = (checked, angle, context.errors.last_mut()) {
+                    error.help.push(format!("that is in radians; degrees have their unit: \"{text} deg\""));
+                }
+                checked
+            }
             Err(error) => {
-                let label = error.help.unwrap_or_default();
+                let label = error.help.or_else(|| self.temperature_for_energy(text, context.units));
+                let label = label.unwrap_or_default();
                 let not_a_number = error.message.starts_with("expected a number");
                 let message = if not_a_number {
                     format!(
@@ -1124,7 +1191,7 @@ pub enum Either<A, B> {
 }
 
 /// One kind, or else another: `"none"` or a length, say. Messages about a value that is neither are those of the
-/// second kind.
+/// kind that it is nearer to.
 pub fn either<A: Kind, B: Kind>(a: A, b: B) -> EitherKind<A, B> {
     EitherKind(a, b)
 }
@@ -1133,7 +1200,7 @@ impl<A: Kind, B: Kind> Kind for EitherKind<A, B> {
     type Value = Either<A::Value, B::Value>;
 
     fn expects(&self, units: UnitSystem) -> String {
-        format!("{} or {}", self.0.expects(units), self.1.expects(units))
+        format!("{}, or {}", self.0.expects(units), self.1.expects(units))
     }
 
     fn decode(&self, node: &Node, context: &mut Context) -> Option<Self::Value> {
@@ -1143,12 +1210,31 @@ impl<A: Kind, B: Kind> Kind for EitherKind<A, B> {
         if let Some(value) = first {
             return Some(Either::Left(value));
         }
-        let before = context.errors.len();
-        let second = self.1.decode(node, context).map(Either::Right);
-        if let Some(error) = context.errors.get_mut(before) {
+        let path = context.path.clone();
+        let mut errors = Vec::new();
+        let second = self.1.decode(node, &mut Context { path, units: context.units, errors: &mut errors });
+        if let Some(value) = second {
+            return Some(Either::Right(value));
+        }
+        let of_another_kind = |errors: &[Diagnostic]| match errors {
+            [error] => {
+                let here = error.primary.as_ref().is_some_and(|(place, _)| *place == node.place);
+                let expected = here && error.message.contains(": expected ");
+                expected && !error.message.contains(" element") || error.message.contains("found the string")
+            }
+            _ => false,
+        };
+        if of_another_kind(&ignored) && of_another_kind(&errors) {
+            return context.wrong(node, &self.expects(context.units));
+        }
+        if let [error] = errors.as_mut_slice()
+            && error.message.ends_with("is not a finite number")
+        {
             error.help.push(format!("or write {}", self.0.expects(context.units)));
         }
-        second
+        // The one with fewer mistakes was meant.
+        context.errors.append(if ignored.len() < errors.len() { &mut ignored } else { &mut errors });
+        None
     }
 
     fn echo(&self, value: &Self::Value, units: UnitSystem) -> String {
@@ -1224,6 +1310,35 @@ impl<K: Kind> Kind for Placed<K> {
     }
 }
 
+fn count_of(elements: usize) -> String {
+    format!("{elements} element{}", if elements == 1 { "" } else { "s" })
+}
+
+/// Says that an array is expected; where the value would do as an element, also how it becomes one.
+fn not_an_array<A: Kind, K: Kind, T>(
+    array: &A,
+    of: &K,
+    count: usize,
+    node: &Node,
+    context: &mut Context,
+) -> Option<T> {
+    context.wrong::<T>(node, &array.expects(context.units));
+    let (path, mut ignored) = (context.path.clone(), Vec::new());
+    let element = of.decode(node, &mut Context { path, units: context.units, errors: &mut ignored });
+    if let (Some(_), Some(error)) = (element, context.errors.last_mut()) {
+        let values = match &node.value {
+            Value::Text(text) if count == 1 => vec![toml_string(text)],
+            // "A-B" instead of ["A", "B"]
+            Value::Text(text) => text.split('-').map(|part| toml_string(part.trim())).collect(),
+            _ => vec![node.place.text().to_owned(); count],
+        };
+        if values.len() == count {
+            error.help.push(format!("write `[{}]`", values.join(", ")));
+        }
+    }
+    None
+}
+
 fn decode_items<K: Kind>(of: &K, items: &[Node], context: &mut Context) -> Option<Vec<K::Value>> {
     let values: Vec<Option<K::Value>> = items
         .iter()
@@ -1252,12 +1367,17 @@ impl<K: Kind> Kind for List<K> {
 
     fn decode(&self, node: &Node, context: &mut Context) -> Option<Self::Value> {
         let Value::Array(items) = &node.value else {
-            return context.wrong(node, &self.expects(context.units));
+            return not_an_array(self, &self.of, self.least.max(1), node, context);
         };
         if items.len() < self.least || items.len() > self.most {
-            let message = format!("`{}`: expected {}", context.path, self.expects(context.units));
-            let label = format!("{} of them", items.len());
-            context.errors.push(Diagnostic::error(message).at(node.place.clone(), label));
+            let least = if self.least == self.most { "" } else { "at least " };
+            let message = format!(
+                "`{}`: expected {least}{}, found {}",
+                context.path,
+                count_of(self.least),
+                if items.is_empty() { "none".to_owned() } else { items.len().to_string() }
+            );
+            context.errors.push(Diagnostic::error(message).at(node.place.clone(), ""));
             return None;
         }
         decode_items(&self.of, items, context)
@@ -1296,10 +1416,10 @@ impl<const N: usize, K: Kind> Kind for Array<N, K> {
 
     fn decode(&self, node: &Node, context: &mut Context) -> Option<Self::Value> {
         let Value::Array(items) = &node.value else {
-            return context.wrong(node, &self.expects(context.units));
+            return not_an_array(self, &self.of, N, node, context);
         };
         if items.len() != N {
-            let message = format!("`{}`: expected {N} elements, found {}", context.path, items.len());
+            let message = format!("`{}`: expected {}, found {}", context.path, count_of(N), items.len());
             context.errors.push(Diagnostic::error(message).at(node.place.clone(), ""));
             return None;
         }
@@ -1617,8 +1737,13 @@ impl<'d> Section<'d> {
             let sections = match &entry.node.value {
                 Value::Table(_) => self.open_node(&entry.key, &entry.node).map(|section| vec![section]),
                 Value::Array(_) => self.sections(&entry.key, doc),
-                // a plain value is a misspelled key rather than a row: `finish` says so
-                _ => continue,
+                // beside keys, a plain value is a misspelled key rather than a row: `finish` says so
+                _ if !asked.is_empty() => continue,
+                _ => {
+                    let help = format!("write `{} = {{ … }}`: {doc}", toml_key(&entry.key));
+                    let path = self.inner_path(&entry.key);
+                    Err(self.not_a_table(&path, &entry.node, "a table", Some(help)))
+                }
             };
             self.asked.borrow_mut().names.push(entry.key.clone());
             match sections {
@@ -1805,7 +1930,11 @@ impl<K: Kind> Key<'_, '_, K> {
             Context { path: section.inner_path(self.name), units: section.units(), errors: &mut errors };
         let value = self.kind.decode(&entry.node, &mut context);
         let mut failed = None;
-        for error in errors {
+        for mut error in errors {
+            // how many there should be follows from what they mean
+            if error.help.is_empty() && error.message.contains(" element") {
+                error.help.push(self.doc.to_owned());
+            }
             failed = Some(section.report(error));
         }
         match (value, failed) {
@@ -2000,7 +2129,8 @@ impl<'d> Variant<'_, 'd> {
                     return Err(section.report(
                         Diagnostic::error(message)
                             .at(second.place.clone(), "one too many")
-                            .also(first.place.clone(), "the first one"),
+                            .also(first.place.clone(), "the first one")
+                            .help("keep one of them"),
                     ));
                 }
                 let Some((tag, member)) = members.pop() else {
@@ -2011,7 +2141,11 @@ impl<'d> Variant<'_, 'd> {
                 let value = read(&tag.value, &member)?;
                 Ok(Some(Located { value, place: tag.place, given: true }))
             }
-            _ => Err(section.not_a_table(&path, &entry.node, "a table that chooses a variant", None)),
+            _ => {
+                let expected = alternatives(names.iter().copied());
+                let help = names.first().map(|first| format!("such as `{name}.{first} = {{ … }}`: {doc}"));
+                Err(section.not_a_table(&path, &entry.node, &expected, help))
+            }
         }
     }
 }

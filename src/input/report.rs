@@ -203,7 +203,10 @@ impl Diagnostic {
         if let Some((place, label)) = &self.primary {
             let caret = place.caret();
             if place.source.text.is_empty() {
-                group = group.element(Origin::path(place.source.name.as_str()));
+                let origin = Origin::path(place.source.name.as_str());
+                // (an empty line of a file is a place, an empty file is not)
+                let line = place.source.first_line;
+                group = group.element(if line > 1 { origin.line(line) } else { origin });
             } else {
                 let here = |p: &Place| Arc::ptr_eq(&p.source, &place.source);
                 let near: Vec<_> = self.secondary.iter().filter(|(p, _)| here(p)).collect();
@@ -371,7 +374,16 @@ pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) ->
                 || length >= 4 && folded.split('-').any(|part| part == word);
             let distance = strsim::damerau_levenshtein(&folded, &word);
             let limit = (length.max(folded.chars().count()) / 3).max(1);
-            let near = distance <= limit && distance < length.max(2);
+            // Of two letters one is no typing error but another name; two in the wrong order are.
+            let swapped = || {
+                let letters = |s: &str| {
+                    let mut letters: Vec<char> = s.chars().collect();
+                    letters.sort_unstable();
+                    letters
+                };
+                letters(&folded) == letters(&word)
+            };
+            let near = distance <= limit && distance < length.max(2) && (length > 2 || swapped());
             (near || (beginning && folded.len() >= 3)).then_some((if near { distance } else { limit + 1 }, k))
         })
         .min_by_key(|(distance, _)| *distance)
@@ -451,6 +463,11 @@ mod tests {
         assert_eq!(did_you_mean("temp", known), Some("temperature"));
         assert_eq!(did_you_mean("sikn", known), Some("skin"));
         assert_eq!(did_you_mean("colour", known), None);
+        let types = ["Ar", "HW"];
+        assert_eq!(did_you_mean("AR", types), Some("Ar"));
+        assert_eq!(did_you_mean("WH", types), Some("HW"));
+        assert_eq!(did_you_mean("Kr", types), None);
+        assert_eq!(did_you_mean("H", types), None);
         assert_eq!(did_you_mean("", known), None);
     }
 

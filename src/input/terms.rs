@@ -2,7 +2,7 @@
 
 use super::build::Model;
 use super::raw::{Cutoff, Energy, MixingRule, Raw, Row};
-use super::reader::{Located, Reported};
+use super::reader::{Located, Reported, toml_key};
 use super::report::Diagnostic;
 use crate::catalog::{Builder, Ending, EnergyKind};
 use crate::forces::pair::{Special, TypePairs};
@@ -25,6 +25,7 @@ pub(super) fn build(model: &Model, raw: &Raw, joined: &Joined) -> Result<Vec<Box
     for energy in &raw.energies {
         let about = energy.listed.about;
         let name = about.name;
+        sensible(model, energy)?;
         match energy.listed.builder {
             Builder::Pair { build, .. } => {
                 let ending = ending(model, energy)?;
@@ -56,6 +57,36 @@ pub(super) fn build(model: &Model, raw: &Raw, joined: &Joined) -> Result<Vec<Box
         }
     }
     Ok(terms)
+}
+
+/// Parameters of which one must be smaller than another: energy, smaller, larger.
+const SMALLER: [(&str, &str, &str); 3] =
+    [("mie", "m", "n"), ("sutton-chen", "m", "n"), ("tersoff", "D", "R")];
+
+/// Checks what concerns several parameters at once.
+fn sensible(model: &Model, energy: &Energy) -> Result<(), Reported> {
+    let (name, params) = (energy.listed.about.name, energy.listed.about.params);
+    let at = |key: &str| params.iter().position(|p| p.name == key);
+    for row in energy.common.iter().chain(&energy.types).chain(&energy.rows) {
+        let value = |key: &str| at(key).and_then(|k| row.values.get(k)?.as_ref());
+        for (_, small, large) in SMALLER.iter().filter(|(energy, ..)| *energy == name) {
+            if let (Some(a), Some(b)) = (value(small), value(large))
+                && a.value >= b.value
+            {
+                let message = format!("`{small}` of `{name}` must be less than `{large}`");
+                let diagnostic = Diagnostic::error(message).at(a.place.clone(), "");
+                return Err(model.document.report(diagnostic.also(b.place.clone(), format!("`{large}`"))));
+            }
+        }
+        if let (Some(x), Some(y), Some(z)) = (value("nx"), value("ny"), value("nz"))
+            && [x, y, z].iter().all(|n| n.value == 0.0)
+        {
+            let message = format!("the normal of `{name}` is zero");
+            let help = "such as `nx = 0, ny = 0, nz = 1` for a floor: it points to where atoms may be";
+            return Err(model.document.report(Diagnostic::error(message).at(x.place.clone(), "").help(help)));
+        }
+    }
+    Ok(())
 }
 
 fn chosen(model: &Model, energy: &Energy) -> Result<Vec<u32>, Reported> {
@@ -99,7 +130,21 @@ fn common(params: &[Param], energy: &Energy) -> ParameterTable {
 fn ending(model: &Model, energy: &Energy) -> Result<Ending, Reported> {
     let Some(Cutoff { distance, ending, inner }) = &energy.cutoff else { return Ok(Ending::Truncate) };
     let document = model.document;
+    let name = energy.listed.about.name;
+    let contains_it = energy.listed.about.params.iter().any(|p| p.source == Source::Cutoff);
     match distance.value {
+        None if contains_it => {
+            let message = format!("the formula of `{name}` contains the cut-off: it needs one");
+            let help = "write `cutoff = \"9 A\"`, or take another energy, such as `coulomb` for charges";
+            Err(document.report(Diagnostic::error(message).at(distance.place.clone(), "").help(help)))
+        }
+        Some(_) if inner.given && ending.value != Ending::Switch => {
+            let message = "`inner` is where a switch begins, but this interaction has none";
+            let diagnostic = Diagnostic::error(message)
+                .at(inner.place.clone(), "")
+                .help("take it out, or write `ending = \"switch\"`");
+            Err(document.report(diagnostic.also(ending.place.clone(), "how it ends")))
+        }
         None if model.periodic => {
             let message = "in a periodic system an interaction needs a cut-off";
             let help = "write `cutoff = \"9 A\"`; without end it would be a sum over infinitely many images";
@@ -111,7 +156,8 @@ fn ending(model: &Model, energy: &Energy) -> Result<Ending, Reported> {
             let message = "a switch must begin before the cut-off";
             let diagnostic = Diagnostic::error(message)
                 .at(inner.place.clone(), "")
-                .also(distance.place.clone(), "the cut-off");
+                .also(distance.place.clone(), "the cut-off")
+                .help("left out, it begins at 0.9 of the cut-off");
             Err(document.report(diagnostic))
         }
         Some(_) => Ok(ending.value),
@@ -128,14 +174,45 @@ fn pair_of(model: &Model, name: &Located<String>) -> Result<(usize, usize), Repo
 fn split(model: &Model, name: &Located<String>, n: usize) -> Result<Vec<usize>, Reported> {
     let parts: Vec<&str> = name.value.split('-').map(str::trim).collect();
     if parts.len() != n {
-        let message = format!("`{}` should name {n} atom types, joined with `-`", name.value);
-        return Err(model.document.report(Diagnostic::error(message).at(name.place.clone(), "")));
+        return Err(wrong_number(model, name, n));
     }
     parts.into_iter().map(|part| model.type_of(part, &name.place)).collect()
 }
 
+fn wrong_number(model: &Model, name: &Located<String>, n: usize) -> Reported {
+    let message = format!("`{}` should name {n} atom types, joined with `-`", name.value);
+    let types = &model.atoms.type_names;
+    let example: Vec<&str> =
+        (0..n).filter_map(|k| types.get(k.min(types.len() - 1))).map(String::as_str).collect();
+    let help = format!("such as `{}`", example.join("-"));
+    model.document.report(Diagnostic::error(message).at(name.place.clone(), "").help(help))
+}
+
+/// A cut-off of a pair's or a type's own must lie beyond the beginning of the term's switch.
+fn own_cutoffs(model: &Model, energy: &Energy) -> Result<(), Reported> {
+    let Some(Cutoff { inner, ending, distance }) = &energy.cutoff else { return Ok(()) };
+    if ending.value != Ending::Switch || distance.value.is_none() {
+        return Ok(());
+    }
+    for own in energy.types.iter().chain(&energy.rows).filter_map(|row| row.cutoff.as_ref()) {
+        if own.value <= inner.value {
+            let message = "a switch must begin before the cut-off, here that of some atoms";
+            let diagnostic = Diagnostic::error(message).at(own.place.clone(), "their cut-off");
+            let diagnostic = match inner.given {
+                true => diagnostic.also(inner.place.clone(), "the switch begins").help("begin it earlier"),
+                false => diagnostic
+                    .also(distance.place.clone(), "the switch begins at 0.9 of this")
+                    .help("say with `inner` where it begins, for all pairs, or make the cut-offs more alike"),
+            };
+            return Err(model.document.report(diagnostic));
+        }
+    }
+    Ok(())
+}
+
 /// Rows for pairs of types, by mixing and by explicit pairs.
 fn by_pairs(model: &Model, energy: &Energy) -> Result<(ParameterTable, TypePairs), Reported> {
+    own_cutoffs(model, energy)?;
     let params = energy.listed.about.params;
     let n = model.atoms.type_names.len();
     let mut table = ParameterTable::new(params.len() + 2);
@@ -169,6 +246,13 @@ fn by_pairs(model: &Model, energy: &Energy) -> Result<(ParameterTable, TypePairs
     let mut silent = vec![false; n];
     let mut seen: HashMap<usize, &Located<String>> = HashMap::new();
     for row in &energy.types {
+        if row.name.value.contains('-') {
+            let message = format!("`{}` is no atom type", row.name.value);
+            let table = format!("{}.{}", energy.listed.kind.key(), energy.listed.about.name);
+            let help = format!("pairs of types stand in `[{table}.pairs]`");
+            let diagnostic = Diagnostic::error(message).at(row.name.place.clone(), "").help(help);
+            return Err(model.document.report(diagnostic));
+        }
         let t = model.type_of(&row.name.value, &row.name.place)?;
         twice(model, &row.name, seen.insert(t, &row.name))?;
         if row.values.is_empty() && !params.is_empty() {
@@ -215,7 +299,10 @@ fn by_pairs(model: &Model, energy: &Energy) -> Result<(ParameterTable, TypePairs
                     row.map(|row| (row, cut))
                 });
                 let Some((slots, own)) = mixed else {
-                    return Err(no_parameters(model, energy, &label));
+                    let without = |&t: &usize| of_type[t].is_none();
+                    let can_mix = rule != MixingRule::None;
+                    let missing = [a, b].into_iter().find(without).filter(|_| a == b || can_mix);
+                    return Err(no_parameters(model, energy, &label, missing));
                 };
                 end = own_cutoff(&mut table, &label, own);
                 row = slots;
@@ -241,21 +328,29 @@ fn twice(model: &Model, name: &Located<String>, first: Option<&Located<String>>)
     Err(model.document.report(diagnostic))
 }
 
-fn no_parameters(model: &Model, energy: &Energy, label: &str) -> Reported {
+/// `k = …, r0 = …`
+fn keys(energy: &Energy) -> String {
+    let written = energy.listed.about.params.iter().filter(|p| p.source == Source::Input);
+    written.map(|p| format!("{} = …", p.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// `missing` is the type that has no parameters, if it is one type's fault.
+fn no_parameters(model: &Model, energy: &Energy, label: &str, missing: Option<usize>) -> Reported {
     let (kind, name) = (energy.listed.kind.key(), energy.listed.about.name);
-    let message = format!("`{name}` has no parameters for the pair {label}");
-    let keys: Vec<String> = energy
-        .listed
-        .about
-        .params
-        .iter()
-        .filter(|p| p.source == Source::Input)
-        .map(|p| format!("{} = …", p.name))
-        .collect();
-    let help = format!(
-        "add `\"{label}\" = {{ {} }}` to `[{kind}.{name}.pairs]`, or `\"{label}\" = {{ none = true }}` if they do not interact",
-        keys.join(", ")
-    );
+    let keys = keys(energy);
+    let (message, help) = match missing {
+        Some(t) => {
+            let t = toml_key(&model.atoms.type_names[t]);
+            let message = format!("`{name}` has no parameters for the type {t}");
+            let add = format!("add `{t} = {{ {keys} }}` to `[{kind}.{name}.types]`");
+            (message, format!("{add}, or `{t} = {{ none = true }}` if it does not interact"))
+        }
+        None => {
+            let message = format!("`{name}` has no parameters for the pair {label}");
+            let add = format!("add `{label} = {{ {keys} }}` to `[{kind}.{name}.pairs]`");
+            (message, format!("{add}, or `{label} = {{ none = true }}` if they do not interact"))
+        }
+    };
     model.document.report(Diagnostic::error(message).at(energy.place.clone(), "").help(help))
 }
 
@@ -326,7 +421,10 @@ fn by_triples(model: &Model, energy: &Energy) -> Result<(ParameterTable, TypeTri
             let triple = [name(at / n / n), name(at / n % n), name(at % n)].join("-");
             let energy_name = energy.listed.about.name;
             let message = format!("`{energy_name}` has no parameters for the triple {triple}");
-            let help = format!("the first type is the middle atom; add `[many-body.{energy_name}.{triple}]`");
+            let keys = keys(energy);
+            let help = format!(
+                "add `{triple} = {{ {keys} }}` to `[many-body.{energy_name}]`; the first type is the middle atom"
+            );
             return Err(model
                 .document
                 .report(Diagnostic::error(message).at(energy.place.clone(), "").help(help)));
@@ -369,13 +467,16 @@ fn bonded(
         for (m, row) in energy.rows.iter().enumerate() {
             let parts: Vec<&str> = row.name.value.split('-').map(str::trim).collect();
             if parts.len() != n {
-                let message = format!("`{}` should name {n} atom types, joined with `-`", row.name.value);
-                return Err(model.document.report(Diagnostic::error(message).at(row.name.place.clone(), "")));
+                return Err(wrong_number(model, &row.name, n));
             }
             let mut types = Vec::new();
             for part in parts {
                 types.push(if part == "*" { None } else { Some(model.type_of(part, &row.name.place)?) });
             }
+            let other_way = |p: &&Pattern| {
+                p.energy == k && p.name.value != row.name.value && same_name(&p.types) == same_name(&types)
+            };
+            twice(model, &row.name, patterns.iter().find(other_way).map(|p| p.name))?;
             // (several rows of one name, as in a Fourier series of dihedrals, are numbered)
             let same = energy.rows[..m].iter().filter(|r| r.name.value == row.name.value).count();
             let label =
@@ -407,7 +508,7 @@ fn bonded(
                 let name = same_name(&patterns[first].types);
                 found.retain(|&k| same_name(&patterns[k].types) == name);
             } else {
-                return Err(missing(model, kind, &types, tuple[0], &energies));
+                return Err(missing(model, raw, kind, &types, &tuple[..n], &energies));
             }
             chosen.insert(types.clone(), found);
         }
@@ -418,7 +519,17 @@ fn bonded(
     }
     for p in patterns.iter().filter(|p| !p.used) {
         let message = format!("no {} of the system is `{}`", kind.key(), p.name.value);
-        model.document.report_warning(Diagnostic::warning(message).at(p.name.place.clone(), "not used"));
+        let help = match (raw.molecules.is_empty(), kind) {
+            (true, _) => {
+                Some("what is bonded is said in `[molecules.NAME]`, of which there is none".to_owned())
+            }
+            (_, EnergyKind::Bond | EnergyKind::Improper) => {
+                Some(format!("they are listed in the `{}s` of the molecules", kind.key()))
+            }
+            _ => None,
+        };
+        let warning = Diagnostic::warning(message).at(p.name.place.clone(), "not used");
+        model.document.report_warning(warning.maybe_help(help));
     }
     for ((energy, table), list) in energies.iter().zip(tables).zip(lists) {
         if let Builder::Tuple { build, .. } = energy.listed.builder {
@@ -439,29 +550,59 @@ fn same_name(types: &[Option<usize>]) -> Vec<Option<usize>> {
     types.to_vec().min(reversed)
 }
 
-fn missing(model: &Model, kind: EnergyKind, types: &[usize], atom: u32, energies: &[&Energy]) -> Reported {
+/// A bond, an angle … for which no pattern fits.
+fn missing(
+    model: &Model,
+    raw: &Raw,
+    kind: EnergyKind,
+    types: &[usize],
+    tuple: &[u32],
+    energies: &[&Energy],
+) -> Reported {
     let names: Vec<&str> = types.iter().map(|&t| model.atoms.type_names[t].as_str()).collect();
     let names = names.join("-");
-    let message = format!("there are no parameters for the {} {names} (of atom {})", kind.key(), atom + 1);
-    let help = match energies.first() {
+    let kind_name = kind.key();
+    let atoms: Vec<String> = tuple.iter().map(|a| (a + 1).to_string()).collect();
+    let message = format!("there are no parameters for the {kind_name} {names} (atoms {})", atoms.join("-"));
+    let molecule = model.molecule_names[tuple[0] as usize].as_ref();
+    let molecule = molecule.and_then(|m| raw.molecules.iter().find(|(name, _)| name.value == *m));
+    let mut help = match energies.first() {
         Some(energy) => {
-            let name = energy.listed.about.name;
-            format!("add `\"{names}\" = {{ … }}` to `[{}.{name}]`", kind.key())
+            format!("add `{names} = {{ {} }}` to `[{kind_name}.{}]`", keys(energy), energy.listed.about.name)
         }
-        None => match kind {
-            EnergyKind::Bond => {
-                format!("add a table such as `[bond.harmonic]` with `\"{names}\" = {{ k = …, r0 = … }}`")
-            }
-            _ => format!(
-                "add a table `[{0}.…]` with `\"{names}\" = {{ … }}` (see `md explain potentials`), or write `{0}s = []` in the molecule if it has none",
-                kind.key()
-            ),
-        },
+        None => {
+            let example = match kind {
+                EnergyKind::Bond => "k = …, r0 = …",
+                EnergyKind::Angle => "k = …, theta0 = …",
+                _ => "…",
+            };
+            let name = match kind {
+                EnergyKind::Dihedral => "periodic",
+                EnergyKind::Improper => "harmonic-improper",
+                _ => "harmonic",
+            };
+            format!("add a table such as `[{kind_name}.{name}]` with `{names} = {{ {example} }}`")
+        }
     };
-    let diagnostic = Diagnostic::error(message).help(help);
-    let diagnostic = match energies.first() {
-        Some(energy) => diagnostic.at(energy.place.clone(), "not here"),
-        None => diagnostic,
-    };
+    let implied = molecule.is_some_and(|(_, m)| match kind {
+        EnergyKind::Angle => m.angles.is_none(),
+        EnergyKind::Dihedral => m.dihedrals.is_none(),
+        _ => false,
+    });
+    if let (true, Some((name, _))) = (implied, molecule) {
+        let molecule = toml_key(&name.value);
+        help += &format!(", or write `{kind_name}s = []` in `[molecules.{molecule}]` if it has none");
+    }
+    let mut diagnostic = Diagnostic::error(message).help(help);
+    let mut places = Vec::new();
+    places.extend(energies.first().map(|energy| (energy.place.clone(), "not here")));
+    places.extend(molecule.map(|(name, _)| (name.place.clone(), "needed by this molecule")));
+    let mut places = places.into_iter();
+    if let Some((place, label)) = places.next() {
+        diagnostic = diagnostic.at(place, label);
+    }
+    for (place, label) in places {
+        diagnostic = diagnostic.also(place, label);
+    }
     model.document.report(diagnostic)
 }

@@ -101,6 +101,18 @@ pub struct Restart {
     pub memory: Memory,
     /// The energy of each term at these positions, in kJ/mol; empty when they were not known.
     pub energies: Vec<f64>,
+    /// What makes the conserved energy continue from stage to stage.
+    pub account: Account,
+}
+
+/// What makes the conserved energy continue over stages, which begin with an empty reservoir and perhaps with new
+/// velocities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Account {
+    /// What is added to potential, kinetic and reservoir energy in this stage.
+    pub carried: f64,
+    /// The conserved energy less the potential at the end of the stage before, if that integrated.
+    pub handed_over: Option<f64>,
 }
 
 /// Why a restart file cannot be written or used.
@@ -215,6 +227,7 @@ mod tests {
             },
             memory: Memory { integrator: "langevin".into(), numbers: vec![-0.1] },
             energies: vec![-3.25],
+            account: Account { carried: 1.5, handed_over: None },
         }
     }
 

@@ -17,7 +17,8 @@
 //! **Temperature** is 2K/(f k) with f = 3N − 3 where neither the integrator nor the energy changes the total
 //! momentum (whether the energy depends on where the system as a whole is, is found out by moving it), else
 //! f = 3N. **Pressure** is (2K + tr W)/3V, in bar or in reduced units. **Conserved** is potential and kinetic
-//! energy with that of the integrator's reservoir, which is empty when a stage begins.
+//! energy with that of the integrator's reservoir. It continues from stage to stage: what new velocities or an emptied
+//! reservoir change is carried along. (A minimiser conserves nothing: after it, it starts anew.)
 
 mod breakdown;
 mod observers;
@@ -38,7 +39,7 @@ use crate::integrate::{
     BadParameter, Integrator, Langevin, Memory, MemoryError, Motion, StepError, VelocityVerlet,
     degrees_of_freedom, remove_drift,
 };
-use crate::observe::checkpoint::{Fingerprint, Identity, Restart, RestartError};
+use crate::observe::checkpoint::{Account, Fingerprint, Identity, Restart, RestartError};
 use crate::observe::energies::{EnergyTable, EnergyTableError};
 use crate::observe::progress::{Mode, Progress};
 use crate::observe::trajectory::{TrajectoryError, TrajectoryFile, View, write_structure};
@@ -299,6 +300,7 @@ struct Session<'a> {
     /// Half the shortest cut-off: no atom should go farther in a step.
     farthest: f64,
     observers: Observers,
+    account: Account,
     first_step: u64,
     spent: Mutable<Duration>,
     integration: Duration,
@@ -347,9 +349,9 @@ impl<'a> Session<'a> {
         };
 
         let mut evaluator = Evaluator::new(plan.setup).map_err(RunError::Forces)?.with_kind(plan.evaluator);
-        let (stage, done, memory, state, energies) = match restart {
-            Some(r) => (r.stage as usize, r.done, r.memory, r.state, r.energies),
-            None => (0, 0, Memory::default(), plan.state, Vec::new()),
+        let (stage, done, memory, state, energies, account) = match restart {
+            Some(r) => (r.stage as usize, r.done, r.memory, r.state, r.energies, r.account),
+            None => (0, 0, Memory::default(), plan.state, Vec::new(), Account::default()),
         };
         let mut forces = Forces::default();
         let spent = Mutable::new(Duration::ZERO);
@@ -415,6 +417,7 @@ impl<'a> Session<'a> {
             stage,
             done,
             memory,
+            account,
             first_step: state.step,
             state,
             forces,
@@ -604,7 +607,14 @@ impl<'a> Session<'a> {
         let protocol = protocol(self.seed, &self.stages, stage);
         let name = self.stages.get(stage).map_or("", |s| s.name.as_str());
         let identity = Identity { protocol, ..self.identity.clone() };
-        self.observers.save(identity, (stage, name, done), memory, &self.state, &self.forces.energies)
+        self.observers.save(
+            identity,
+            (stage, name, done),
+            memory,
+            &self.state,
+            &self.forces.energies,
+            self.account,
+        )
     }
 
     fn dynamics(&mut self, stage: &Stage, integrator: &mut dyn Integrator) -> Result<Flow, Failure> {
@@ -628,6 +638,11 @@ impl<'a> Session<'a> {
         let Session { state, forces, evaluator, observers, atoms, spent, .. } = self;
         let mut source = Watched { evaluator, spent, seen: None };
         let mut motion = Motion::resume(state, &atoms.masses, &mut source, forces)?;
+        if self.done == 0 {
+            let kinetic = motion.kinetic_energy();
+            self.account.carried = self.account.handed_over.take().map_or(0.0, |energy| energy - kinetic);
+        }
+        let account = self.account;
         let mut done = self.done;
         let flow = loop {
             let clock = Instant::now();
@@ -635,7 +650,8 @@ impl<'a> Session<'a> {
             if observers.row_due {
                 let kinetic = motion.kinetic_energy();
                 let [energy, virial] = [&motion.forces.energies[..], &motion.forces.virial[..]];
-                let thermal = (kinetic, freedom, self.boltzmann, integrator.reservoir());
+                let reservoir = integrator.reservoir() + account.carried;
+                let thermal = (kinetic, freedom, self.boltzmann, reservoir);
                 observers.row(motion.state, energy, virial, thermal)?;
                 too_fast(motion.state, time_step, self.farthest)?;
                 observers.in_order(motion.state);
@@ -644,7 +660,14 @@ impl<'a> Session<'a> {
             if done > 0 && done < stage.steps && motion.state.step.is_multiple_of(self.restart_every) {
                 let here = (number, stage.name.as_str(), done);
                 let energies = &motion.forces.energies;
-                observers.save(identity.clone(), here, integrator.memory(), motion.state, energies)?;
+                observers.save(
+                    identity.clone(),
+                    here,
+                    integrator.memory(),
+                    motion.state,
+                    energies,
+                    account,
+                )?;
             }
             self.output += clock.elapsed();
             if done >= stage.steps {
@@ -664,7 +687,11 @@ impl<'a> Session<'a> {
             progress.update(motion.state.step, || observers.in_words());
         };
         let clock = Instant::now();
+        let energy = motion.kinetic_energy() + integrator.reservoir() + account.carried;
         self.done = done;
+        if flow.is_continue() && !last_stage {
+            self.account = Account { carried: 0.0, handed_over: Some(energy) };
+        }
         if flow.is_continue() && !last_stage {
             self.save(self.stage + 1, 0, Memory::default())?;
         } else if done > 0 {
@@ -681,6 +708,7 @@ impl<'a> Session<'a> {
         force: f64,
         minimizer: &mut dyn Minimizer,
     ) -> Result<Flow, Failure> {
+        self.account = Account::default();
         let freedom = self.freedom(stage);
         let first = self.state.step - self.done;
         let mut progress = Progress::start(&stage.name, first, first + stage.steps, self.options.progress)

@@ -4,7 +4,7 @@ use super::{Breakdown, RunError, files};
 use crate::forces::Term;
 use crate::input::plan::Stage;
 use crate::integrate::{Memory, temperature};
-use crate::observe::checkpoint::{Identity, Restart};
+use crate::observe::checkpoint::{Account, Identity, Restart};
 use crate::observe::energies::{COLUMNS, EnergyRow, EnergyTable};
 use crate::observe::trajectory::{TrajectoryFile, View, write_structure};
 use crate::plot::scale::significant;
@@ -150,6 +150,7 @@ impl Observers {
         memory: Memory,
         state: &State,
         energies: &[f64],
+        account: Account,
     ) -> Result<(), RunError> {
         self.flush()?;
         let restart = Restart {
@@ -160,6 +161,7 @@ impl Observers {
             state: state.clone(),
             memory,
             energies: energies.to_vec(),
+            account,
         };
         restart.write(&self.directory.join(files::RESTART))?;
         self.restart_step = Some(state.step);

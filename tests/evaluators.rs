@@ -1,0 +1,923 @@
+//! One test body over every energy of the catalogue and every evaluator: forces, virial, parameter derivatives and
+//! Hessian products against finite differences; symmetries; the same bits whatever the threads, the age of the
+//! lists and the wrapping.
+//!
+//! An energy that is added to the catalogue is tested without a change here: its parameters are sampled by their
+//! dimension within their range ([`subjects`](mod@subjects)). One whose parameters cannot be sampled fails.
+//!
+//! Systems are made so that no pair is near a distance where the energy is not smooth (a cut-off, say), and
+//! differences never reach across one. How closely things agreed is printed (`--nocapture`).
+
+#[path = "evaluators/difference.rs"]
+mod difference;
+#[path = "evaluators/report.rs"]
+mod report;
+#[path = "evaluators/subjects.rs"]
+mod subjects;
+#[path = "evaluators/systems.rs"]
+mod systems;
+
+use difference::{derivative, derivatives};
+use md::catalog::{Builder, Ending, EnergyKind};
+use md::forces::{ForceError, ForceSource, Forces, Kind};
+use md::potentials::Vec3;
+use md::system::Positions;
+use report::{Report, largest};
+use std::time::Instant;
+use subjects::{Bench, COULOMB, Subject, cutoff, evaluator, factors, pairs_of_types, subject, subjects};
+use systems::{CLEAR, Random, System, TYPES, combine, norm, plus, scaled, tiny};
+
+/// All ways of computing forces.
+const KINDS: &[Kind] = &[
+    Kind::Tape,
+    Kind::Fused,
+    #[cfg(debug_assertions)]
+    Kind::FusedTwo,
+];
+/// Those that compute with plain numbers.
+const PLAIN: &[Kind] = &[Kind::Tape, Kind::Fused];
+
+impl Bench {
+    fn try_forces(&mut self, kind: Kind) -> Result<Forces, ForceError> {
+        let mut out = Forces::default();
+        self.evaluator.kind = kind;
+        self.evaluator.evaluate(&self.cell, &self.positions, &mut out)?;
+        Ok(out)
+    }
+    fn forces(&mut self, kind: Kind) -> Forces {
+        self.try_forces(kind).unwrap_or_else(|e| panic!("{}: {e}", self.place))
+    }
+    fn energy(&mut self, moves: Option<&[Vec3<f64>]>, strain: Option<[[f64; 3]; 3]>) -> f64 {
+        self.evaluator.energies(&self.cell, &self.positions, moves, strain).unwrap().iter().sum()
+    }
+}
+
+/// A force to compare errors with, as an energy: the largest force times a typical distance.
+fn energy_scale(f: &Forces) -> f64 {
+    f.energy().abs().max(0.1 * largest(f.forces.as_flattened()))
+}
+
+fn names(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tape => "tape",
+        Kind::Fused => "fused",
+        #[allow(unreachable_patterns)]
+        _ => "two lanes",
+    }
+}
+
+/// Compares all that two evaluations gave, relative to the largest of each.
+fn same_forces(
+    report: &mut Report,
+    what: [&'static str; 3],
+    place: &str,
+    a: &Forces,
+    b: &Forces,
+    limit: f64,
+) {
+    let scale = energy_scale(a);
+    report.same(what[0], place, &a.energies, &b.energies, scale, limit);
+    report.same(what[1], place, a.forces.as_flattened(), b.forces.as_flattened(), 0.0, limit);
+    report.same(what[2], place, &a.virial, &b.virial, scale, limit);
+}
+
+fn bits(f: &Forces) -> Vec<u64> {
+    f.energies.iter().chain(f.forces.as_flattened()).chain(&f.virial).map(|x| x.to_bits()).collect()
+}
+
+/// Forces on single atoms along x, y and z: each relative to itself, or to a thousandth of the largest.
+#[test]
+fn forces_agree_with_differences_of_the_energy() {
+    let mut report = Report::default();
+    for subject in subjects() {
+        for system in subject.systems() {
+            let mut bench = Bench::new(&subject, &system);
+            let forces: Vec<_> = KINDS.iter().map(|&kind| (kind, bench.forces(kind))).collect();
+            let oracle = &forces[0].1.forces;
+            let floor = 1e-3 * largest(oracle.as_flattened());
+            let n = oracle.len();
+            let some = if subject.has_list() { n.min(20) } else { n };
+            let mut moves = vec![Vec3::new(0.0, 0.0, 0.0); n];
+            for i in 0..some {
+                for axis in 0..3 {
+                    let scale = oracle[i][axis].abs().max(floor);
+                    let slope = derivative(0.5 * CLEAR, 1e-10 * scale, |h| {
+                        let mut d = [0.0; 3];
+                        d[axis] = h;
+                        moves[i] = Vec3::new(d[0], d[1], d[2]);
+                        let e = bench.energy(Some(&moves), None);
+                        moves[i] = Vec3::new(0.0, 0.0, 0.0);
+                        e
+                    });
+                    for (kind, f) in &forces {
+                        let error = (f.forces[i][axis] + slope).abs();
+                        let error = if error == 0.0 { 0.0 } else { error / scale };
+                        let place = format!("{}, atom {i} {axis}", bench.place);
+                        report.note(names(*kind), &place, error, 1e-8);
+                    }
+                }
+            }
+        }
+    }
+    report.finish("forces against differences");
+}
+
+#[test]
+fn evaluators_agree() {
+    let mut report = Report::default();
+    for subject in subjects() {
+        for system in subject.systems() {
+            let mut bench = Bench::new(&subject, &system);
+            let oracle = bench.forces(Kind::Tape);
+            report.hold("something is there", &bench.place, largest(oracle.forces.as_flattened()) > 1e-3);
+            for &kind in KINDS {
+                let what = ["energies", "forces", "virial"];
+                let place = format!("{}, {}", bench.place, names(kind));
+                same_forces(&mut report, what, &place, &oracle, &bench.forces(kind), 1e-12);
+            }
+            let plain = bench.evaluator.energies(&bench.cell, &bench.positions, None, None).unwrap();
+            report.hold("the plain energy has the tape's bits", &bench.place, plain == oracle.energies);
+        }
+    }
+    report.finish("tape = fused = two lanes");
+}
+
+/// The symmetric part of −∂E/∂ε in the order of the virial.
+fn symmetrised(slopes: [[f64; 3]; 3]) -> [f64; 6] {
+    let w = |a: usize, b: usize| -0.5 * (slopes[a][b] + slopes[b][a]);
+    [w(0, 0), w(1, 1), w(2, 2), w(0, 1), w(0, 2), w(1, 2)]
+}
+
+#[test]
+fn virial_agrees_with_differences_of_strained_energies() {
+    let mut report = Report::default();
+    for subject in subjects() {
+        for system in subject.systems() {
+            let mut bench = Bench::new(&subject, &system);
+            let virials: Vec<_> = KINDS.iter().map(|&kind| (kind, bench.forces(kind).virial)).collect();
+            let enough = 1e-10 * largest(&virials[0].1);
+            let strain = |a: usize, b: usize, h: f64| {
+                let mut e = [[0.0; 3]; 3];
+                e[a][b] = h;
+                e
+            };
+            let mut slopes = [[0.0; 3]; 3];
+            for a in 0..3 {
+                for b in 0..3 {
+                    slopes[a][b] = derivative(1e-3, enough, |h| bench.energy(None, Some(strain(a, b, h))));
+                }
+            }
+            for (kind, w) in &virials {
+                report.same(names(*kind), &bench.place, w, &symmetrised(slopes), 0.0, 1e-7);
+            }
+            if system.is_periodic() {
+                let cell = bench.cell.clone();
+                for a in 0..3 {
+                    for b in 0..3 {
+                        slopes[a][b] = derivative(1e-3, enough, |h| {
+                            bench.cell = cell.strained(strain(a, b, h)).unwrap();
+                            bench.energy(None, None)
+                        });
+                    }
+                }
+                report.same(
+                    "the cell itself strained",
+                    &bench.place,
+                    &virials[0].1,
+                    &symmetrised(slopes),
+                    0.0,
+                    1e-7,
+                );
+            }
+        }
+    }
+    report.finish("virial against strained energies");
+}
+
+/// ∂E/∂θ for every number θ that was written, parameters and charges. Numbers have dimensions, so what is compared is
+/// θ ∂E/∂θ, the energy that a relative change of θ brings; relative to itself or to a thousandth of the largest
+/// such energy of the term, since a number of little weight has the rounding of the whole sum.
+#[test]
+fn parameter_gradients_agree_with_differences() {
+    let mut report = Report::default();
+    for subject in subjects() {
+        for system in subject.systems().filter(|s| ["open", "strongly tilted", "small"].contains(&&*s.name)) {
+            let mut bench = Bench::new(&subject, &system);
+            let gradient = bench.evaluator.parameter_gradient(&bench.cell, &bench.positions).unwrap();
+            let theta = bench.evaluator.terms()[0].parameters().values().to_vec();
+            let charges = bench.evaluator.charges().values.clone();
+            let all = [theta.clone(), charges.clone()].concat();
+            report.hold("a derivative for each number", &bench.place, gradient.len() == all.len());
+            let weights: Vec<f64> = all.iter().zip(&gradient).map(|(x, (_, g))| x * g).collect();
+            let scale = largest(&weights).max(bench.energy(None, None).abs());
+            // of many rows of parameters, some
+            let chosen = Random::of(&bench.place).shuffled(all.len());
+            for &k in chosen.iter().take(60) {
+                let scale = weights[k].abs().max(1e-3 * scale);
+                let slope = derivative(CLEAR, 1e-10 * scale, |h| {
+                    let mut changed = all.clone();
+                    changed[k] *= 1.0 + h;
+                    let (theta, charges) = changed.split_at(theta.len());
+                    bench.evaluator.terms_mut()[0].set_parameters(theta);
+                    bench.evaluator.set_charges(charges);
+                    bench.energy(None, None)
+                });
+                bench.evaluator.terms_mut()[0].set_parameters(&theta);
+                bench.evaluator.set_charges(&charges);
+                let place = format!("{}, {}", bench.place, gradient[k].0);
+                report.note("d/d(ln theta)", &place, (weights[k] - slope).abs() / scale, 1e-8);
+            }
+        }
+    }
+    report.finish("parameter gradients against differences");
+}
+
+#[test]
+fn hessian_products_agree_with_differences_of_forces() {
+    let mut report = Report::default();
+    for subject in subjects() {
+        for system in subject.systems() {
+            let mut bench = Bench::new(&subject, &system);
+            let mut random = Random::of(&bench.place);
+            let n = system.points.len();
+            let [u, v] = [0; 2].map(|_| (0..n).map(|_| random.vector(1.0)).collect::<Vec<_>>());
+            let product = |b: &mut Bench, v: &[[f64; 3]]| {
+                b.evaluator.hessian_product(&b.cell, &b.positions, v).unwrap()
+            };
+            let (gradient, hv) = product(&mut bench, &v);
+            let (_, hu) = product(&mut bench, &u);
+            let forces: Vec<_> = bench.forces(Kind::Tape).forces.concat().iter().map(|f| -f).collect();
+            report.same("gradient beside it", &bench.place, &forces, gradient.as_flattened(), 0.0, 1e-12);
+            let dot = |a: &[[f64; 3]], b: &[[f64; 3]]| -> (f64, f64) {
+                let terms = a.as_flattened().iter().zip(b.as_flattened()).map(|(a, b)| a * b);
+                terms.fold((0.0, 0.0), |(sum, size), t| (sum + t, size + t.abs()))
+            };
+            let ((uhv, size), (vhu, _)) = (dot(&u, &hv), dot(&v, &hu));
+            report.same("symmetry", &bench.place, &[uhv], &[vhu], size, 1e-12);
+            // (a third of the clearance, since both atoms of a pair move, by up to √3 each)
+            let positions = bench.positions.clone();
+            let scale = largest(hv.as_flattened());
+            let slopes = derivatives(0.28 * CLEAR, 1e-10 * scale, &mut |h| {
+                bench.positions = positions.clone();
+                bench.positions.advance_all(&bench.cell, |i| scaled(v[i], h)).unwrap();
+                bench.forces(Kind::Fused).forces.concat().iter().map(|f| -f).collect()
+            });
+            report.same("against differences", &bench.place, hv.as_flattened(), &slopes, 0.0, 1e-7);
+        }
+    }
+    report.finish("Hessian products");
+}
+
+/// A rotation about a skew axis, rows the images of the axes.
+fn rotation() -> [[f64; 3]; 3] {
+    let axis: [f64; 3] = scaled([2.0, -1.0, 3.0], 1.0 / 14f64.sqrt());
+    let (sin, cos) = 0.83f64.sin_cos();
+    let turn = |e: [f64; 3]| {
+        let along: f64 = e.iter().zip(axis).map(|(a, b)| a * b).sum();
+        let across = [
+            axis[1] * e[2] - axis[2] * e[1],
+            axis[2] * e[0] - axis[0] * e[2],
+            axis[0] * e[1] - axis[1] * e[0],
+        ];
+        plus(plus(scaled(e, cos), scaled(across, sin)), scaled(axis, along * (1.0 - cos)))
+    };
+    [turn([1.0, 0.0, 0.0]), turn([0.0, 1.0, 0.0]), turn([0.0, 0.0, 1.0])]
+}
+
+#[test]
+fn symmetries() {
+    let mut report = Report::default();
+    let rotation = rotation();
+    for subject in subjects() {
+        for system in subject.systems() {
+            let mut bench = Bench::new(&subject, &system);
+            let mut random = Random::of(&bench.place);
+            let order = random.shuffled(system.points.len());
+            let mut renumbered = Bench::new(&subject, &system.renumbered(&order));
+            let mut turned = Bench::new(&subject, &system.turned(rotation));
+            let mut other = Bench::new(&subject, &system.in_other_vectors());
+            let place = bench.place.clone();
+            for &kind in KINDS {
+                let f = bench.forces(kind);
+                let flat = f.forces.as_flattened();
+                if !subject.is_field() {
+                    let total = f.forces.iter().fold([0.0; 3], |t, &f| plus(t, f));
+                    let size = flat.iter().map(|f| f.abs()).sum::<f64>();
+                    report.note("total force", &place, largest(&total) / size, 1e-14);
+                    let back = turned.forces(kind);
+                    let a = Forces {
+                        forces: f.forces.iter().map(|&f| combine(f, rotation)).collect(),
+                        energies: f.energies.clone(),
+                        virial: turned_virial(f.virial, rotation),
+                    };
+                    let what = ["rotation, energy", "rotation, forces", "rotation, virial"];
+                    same_forces(&mut report, what, &place, &a, &back, 1e-11);
+                }
+                let mut g = renumbered.forces(kind);
+                let mut forces = g.forces.clone();
+                for (k, &old) in order.iter().enumerate() {
+                    forces[old] = g.forces[k];
+                }
+                g.forces = forces;
+                let what = ["numbering, energy", "numbering, forces", "numbering, virial"];
+                same_forces(&mut report, what, &place, &f, &g, 1e-12);
+                if system.is_periodic() {
+                    let what = ["other vectors, energy", "other vectors, forces", "other vectors, virial"];
+                    same_forces(&mut report, what, &place, &f, &other.forces(kind), 1e-12);
+                }
+            }
+        }
+    }
+    report.finish("symmetries");
+}
+
+fn turned_virial(w: [f64; 6], rotation: [[f64; 3]; 3]) -> [f64; 6] {
+    let full = [[w[0], w[3], w[4]], [w[3], w[1], w[5]], [w[4], w[5], w[2]]];
+    let half = full.map(|row| combine(row, rotation));
+    let mut all = [[0.0; 3]; 3];
+    for a in 0..3 {
+        for b in 0..3 {
+            all[a][b] = (0..3).map(|k| rotation[k][a] * half[k][b]).sum();
+        }
+    }
+    [all[0][0], all[1][1], all[2][2], all[0][1], all[0][2], all[1][2]]
+}
+
+/// Wrapping, the age and the skin of the lists change no bit; nor does the number of threads.
+#[test]
+fn the_same_bits() {
+    let mut report = Report::default();
+    let pools: Vec<_> = [1, 2, 3, 7]
+        .map(|n| (n, rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap()))
+        .into_iter()
+        .collect();
+    for subject in subjects() {
+        for system in subject.systems() {
+            let mut bench = Bench::new(&subject, &system);
+            let place = bench.place.clone();
+            let mut random = Random::of(&place);
+            if system.is_periodic() && !subject.is_followed() {
+                let images: Vec<[i32; 3]> =
+                    system.points.iter().map(|_| [0; 3].map(|_| random.below(5) as i32 - 2)).collect();
+                let wrapped =
+                    Positions::from_cartesian_with_images(&bench.cell, &system.points, &images).unwrap();
+                for &kind in KINDS {
+                    let plain = bits(&bench.forces(kind));
+                    let before = std::mem::replace(&mut bench.positions, wrapped.clone());
+                    report.hold("wrapping", &place, plain == bits(&bench.forces(kind)));
+                    let mut fresh = Bench::new(&subject, &system);
+                    fresh.positions = wrapped.clone();
+                    report.hold("wrapping, new lists", &place, plain == bits(&fresh.forces(kind)));
+                    bench.positions = before;
+                }
+            }
+            // move on with old lists
+            let mut old = Bench::with_skin(&subject, &system, 0.11);
+            old.forces(Kind::Fused);
+            let builds = old.evaluator.list_builds();
+            let moves: Vec<_> = system.points.iter().map(|_| random.vector(0.03)).collect();
+            old.positions.advance_all(&old.cell, |i| moves[i]).unwrap();
+            bench.positions = old.positions.clone();
+            let mut thin = Bench::with_skin(&subject, &system, 0.0);
+            thin.positions = old.positions.clone();
+            for &kind in PLAIN {
+                let new = bits(&bench.forces(kind));
+                report.hold("old lists", &place, new == bits(&old.forces(kind)));
+                report.hold("lists without skin", &place, new == bits(&thin.forces(kind)));
+            }
+            report.hold("the lists were old", &place, builds == old.evaluator.list_builds());
+            #[cfg(debug_assertions)]
+            {
+                // (lanes hold other neighbours together, so that sums are rounded differently)
+                let what =
+                    ["old lists, lanes, energy", "old lists, lanes, forces", "old lists, lanes, virial"];
+                let new = bench.forces(Kind::FusedTwo);
+                same_forces(&mut report, what, &place, &new, &old.forces(Kind::FusedTwo), 1e-12);
+            }
+            if ["open", "strongly tilted"].contains(&&*system.name) {
+                for &kind in KINDS {
+                    let one = bits(&bench.forces(kind));
+                    for (n, pool) in &pools {
+                        let (mut fresh, positions) = (Bench::new(&subject, &system), &bench.positions);
+                        fresh.positions = positions.clone();
+                        let same = one == bits(&pool.install(|| fresh.forces(kind)));
+                        report.hold("threads", &format!("{place}, {n} threads"), same);
+                    }
+                }
+            }
+        }
+    }
+    report.finish("the same bits");
+}
+
+/// Several periods are as good as one.
+#[test]
+fn replicas() {
+    let mut report = Report::default();
+    for subject in subjects().iter().filter(|s| !s.is_followed()) {
+        for system in subject.systems().filter(|s| s.periodic == [true; 3]) {
+            // (what each atom of a small cell is bonded to is the nearest image, in the repeated cell as well)
+            let mut one = Bench::new(subject, &system);
+            let mut two = Bench::new(subject, &system.repeated([2, 1, 1]));
+            compare_replicas(&mut report, "2 x 1 x 1", &mut one, &mut two, 2.0);
+        }
+        if subject.has_list() {
+            let system = tiny(&subject.spacing);
+            let mut one = Bench::new(subject, &system);
+            let mut many = Bench::new(subject, &system.repeated([3, 3, 3]));
+            compare_replicas(&mut report, "3 x 3 x 3 of a tiny cell", &mut one, &mut many, 27.0);
+        }
+    }
+    report.finish("replicas");
+}
+
+fn compare_replicas(report: &mut Report, what: &'static str, one: &mut Bench, many: &mut Bench, times: f64) {
+    for &kind in KINDS {
+        let (a, b) = (one.forces(kind), many.forces(kind));
+        let n = a.forces.len();
+        let scale = energy_scale(&a);
+        report.same(what, &one.place, &a.energies, &[b.energy() / times], scale, 1e-12);
+        report.same(what, &one.place, &a.virial, &b.virial.map(|w| w / times), scale, 1e-12);
+        for copy in b.forces.chunks(n) {
+            report.same(what, &one.place, a.forces.as_flattened(), copy.as_flattened(), 0.0, 1e-12);
+        }
+    }
+}
+
+/// All terms in one evaluator share lists, and each has the bits it has alone.
+#[test]
+fn terms_do_not_mind_each_other() {
+    let mut report = Report::default();
+    let all: Vec<_> = subjects().into_iter().filter(|s| s.ending == Ending::Truncate).collect();
+    for cell in ["open", "triclinic"] {
+        let mut system = (*subject(EnergyKind::Pair, "lennard-jones", Ending::Truncate).system(cell)).clone();
+        system.chains = (0..8u32).map(|k| (5 * k..5 * k + 5).collect()).collect();
+        let mut together = evaluator(&system, all.iter().map(|s| s.term(&system)).collect(), 0.1);
+        for &kind in PLAIN {
+            together.kind = kind;
+            let (cell, mut out) = (system.cell(), Forces::default());
+            together.evaluate(&cell, &system.positions(&cell), &mut out).unwrap();
+            let mut sum = vec![[0.0; 3]; system.points.len()];
+            for (k, subject) in all.iter().enumerate() {
+                let mut alone = Bench::new(subject, &system);
+                let f = alone.forces(kind);
+                report.hold("energy", &alone.place, f.energies[0].to_bits() == out.energies[k].to_bits());
+                sum.iter_mut().zip(&f.forces).for_each(|(s, &f)| *s = plus(*s, f));
+            }
+            report.same("forces", names(kind), sum.as_flattened(), out.forces.as_flattened(), 0.0, 1e-12);
+        }
+    }
+    report.finish("terms together");
+}
+
+/// Sums over all pairs and images, by arithmetic.
+#[test]
+fn pairs_agree_with_a_double_sum() {
+    let mut report = Report::default();
+    // (values by type as they stand in the tables)
+    for (name, ending) in [
+        ("lennard-jones", Ending::Truncate),
+        ("lennard-jones", Ending::Shift),
+        ("coulomb", Ending::Truncate),
+        ("coulomb", Ending::Shift),
+        ("reaction-field", Ending::Truncate),
+        ("damped-shifted-force", Ending::Truncate),
+    ] {
+        let subject = subject(EnergyKind::Pair, name, ending);
+        for system in subject.systems() {
+            let mut bench = Bench::new(&subject, &system);
+            let table = bench.evaluator.terms()[0].parameters();
+            let number = |label: String| {
+                let k = table.labels().iter().position(|l| *l == label).unwrap();
+                table.values()[k]
+            };
+            let law = PlainLaw::new(name, ending == Ending::Shift, &number);
+            let want = double_sum(&law, &system);
+            for &kind in KINDS {
+                let what = ["energy", "forces", "virial"];
+                let got = bench.forces(kind);
+                same_forces(&mut report, what, &bench.place, &want, &got, 1e-12);
+            }
+        }
+    }
+    report.finish("double sums");
+}
+
+/// Energy and slope as functions of the distance, by pair of types.
+struct PlainLaw {
+    charged: bool,
+    /// E(r), −E′(r)/r
+    pair: Box<dyn Fn(usize, usize, f64) -> (f64, f64)>,
+    /// The same of an excluded pair.
+    excluded: Box<dyn Fn(usize, usize, f64) -> (f64, f64)>,
+    own: Box<dyn Fn(usize) -> f64>,
+}
+
+impl PlainLaw {
+    fn new(name: &str, shifted: bool, number: &dyn Fn(String) -> f64) -> Self {
+        let nothing = || Box::new(|_: usize, _: usize, _: f64| (0.0, 0.0));
+        let ordered = |a: usize, b: usize| (a.min(b), a.max(b));
+        match name {
+            "lennard-jones" => {
+                let of_type =
+                    [0, 1, 2].map(|t| (number(format!("{t}.epsilon")), number(format!("{t}.sigma"))));
+                let plain = move |a: usize, b: usize, r: f64| {
+                    let ((ea, sa), (eb, sb)) = (of_type[a], of_type[b]);
+                    let (e, s) = match (a, b) {
+                        (0, 1) => ((ea * eb).sqrt(), (sa + sb) / 2.0),
+                        (0, 2) => {
+                            let s6 = (sa.powi(6) + sb.powi(6)) / 2.0;
+                            ((ea * eb).sqrt() * (sa * sb).powi(3) / s6, s6.powf(1.0 / 6.0))
+                        }
+                        _ => ((ea * eb).sqrt(), (sa * sb).sqrt()),
+                    };
+                    let (x12, x6) = ((s / r).powi(12), (s / r).powi(6));
+                    (4.0 * e * (x12 - x6), 4.0 * e * (12.0 * x12 - 6.0 * x6) / (r * r))
+                };
+                let pair = move |a: usize, b: usize, r: f64| {
+                    let (a, b) = ordered(a, b);
+                    let (e, f) = plain(a, b, r);
+                    (e - if shifted { plain(a, b, cutoff(a, b).0).0 } else { 0.0 }, f)
+                };
+                PlainLaw { charged: false, pair: Box::new(pair), excluded: nothing(), own: Box::new(|_| 0.0) }
+            }
+            "coulomb" => {
+                let pair = move |a: usize, b: usize, r: f64| {
+                    (1.0 / r - if shifted { 1.0 / cutoff(a, b).0 } else { 0.0 }, 1.0 / r.powi(3))
+                };
+                PlainLaw { charged: true, pair: Box::new(pair), excluded: nothing(), own: Box::new(|_| 0.0) }
+            }
+            "reaction-field" => {
+                let mut constants = [[(0.0, 0.0); 3]; 3];
+                for (a, b) in pairs_of_types() {
+                    let rc = cutoff(a, b).0;
+                    // the pair 1-2 has the default: a conductor
+                    let k = if (a, b) == (1, 2) {
+                        0.5 / rc.powi(3)
+                    } else {
+                        let e = number(format!("{a}-{b}.epsilon-rf"));
+                        (e - 1.0) / (2.0 * e + 1.0) / rc.powi(3)
+                    };
+                    constants[a][b] = (k, 1.0 / rc + k * rc * rc);
+                    constants[b][a] = constants[a][b];
+                }
+                let excluded = move |a: usize, b: usize, r: f64| {
+                    let (k, c) = constants[a][b];
+                    (k * r * r - c, -2.0 * k)
+                };
+                let pair = move |a: usize, b: usize, r: f64| {
+                    let (e, f) = excluded(a, b, r);
+                    (1.0 / r + e, f + 1.0 / r.powi(3))
+                };
+                let own = move |a: usize| -constants[a][a].1 / 2.0;
+                PlainLaw {
+                    charged: true,
+                    pair: Box::new(pair),
+                    excluded: Box::new(excluded),
+                    own: Box::new(own),
+                }
+            }
+            _ => {
+                let mut alphas = [[0.0; 3]; 3];
+                for (a, b) in pairs_of_types() {
+                    alphas[a][b] = number(format!("{a}-{b}.alpha"));
+                    alphas[b][a] = alphas[a][b];
+                }
+                // erfc by its continued fraction would need many terms here; the series of erf has no cancellation
+                let erfc = |x: f64| {
+                    let (mut term, mut sum, mut n) = (x, x, 0.0);
+                    while term > 1e-18 * sum {
+                        n += 1.0;
+                        term *= 2.0 * x * x / (2.0 * n + 1.0);
+                        sum += term;
+                    }
+                    1.0 - 2.0 / std::f64::consts::PI.sqrt() * (-x * x).exp() * sum
+                };
+                let v = move |alpha: f64, r: f64| {
+                    let gauss = 2.0 * alpha / std::f64::consts::PI.sqrt() * (-alpha * alpha * r * r).exp();
+                    let e = erfc(alpha * r) / r;
+                    (e, -(e + gauss) / r)
+                };
+                let pair = move |a: usize, b: usize, r: f64| {
+                    let (alpha, rc) = (alphas[a][b], cutoff(a, b).0);
+                    let ((e, s), (ec, sc)) = (v(alpha, r), v(alpha, rc));
+                    (e - ec - (r - rc) * sc, -(s - sc) / r)
+                };
+                let excluded = move |a: usize, b: usize, r: f64| {
+                    let (e, f) = pair(a, b, r);
+                    (e - 1.0 / r, f - 1.0 / r.powi(3))
+                };
+                let own = move |a: usize| {
+                    let (alpha, rc) = (alphas[a][a], cutoff(a, a).0);
+                    let (ec, sc) = v(alpha, rc);
+                    -((ec - rc * sc) / 2.0 + alpha / std::f64::consts::PI.sqrt())
+                };
+                PlainLaw {
+                    charged: true,
+                    pair: Box::new(pair),
+                    excluded: Box::new(excluded),
+                    own: Box::new(own),
+                }
+            }
+        }
+    }
+}
+
+fn double_sum(law: &PlainLaw, system: &System) -> Forces {
+    let n = system.points.len();
+    let mut out = Forces { forces: vec![[0.0; 3]; n], energies: vec![0.0], virial: [0.0; 6] };
+    let vectors = system.vectors.unwrap_or([[0.0; 3]; 3]);
+    // (many images, since the vectors may be long and strongly tilted and atoms have left the cell)
+    let reach = system.periodic.map(|p| if p { 9 } else { 0 });
+    let mut images = Vec::new();
+    for a in -reach[0]..=reach[0] {
+        for b in -reach[1]..=reach[1] {
+            images.extend((-reach[2]..=reach[2]).map(|c| combine([a, b, c].map(f64::from), vectors)));
+        }
+    }
+    for i in 0..n {
+        for j in 0..=i {
+            let (a, b) = (system.types[i] as usize, system.types[j] as usize);
+            let q = if law.charged { COULOMB * subjects::CHARGES[a] * subjects::CHARGES[b] } else { 1.0 };
+            let apart = std::array::from_fn(|k| system.points[j][k] - system.points[i][k]);
+            let mut vectors: Vec<[f64; 3]> = images.iter().map(|&image| plus(apart, image)).collect();
+            vectors.retain(|&d| norm(d) < 0.9);
+            vectors.sort_by(|&a, &b| norm(a).total_cmp(&norm(b)));
+            let special = (0..3).find(|&k| {
+                system.joined[k].iter().any(|&p| p == (i as u32, j as u32) || p == (j as u32, i as u32))
+            });
+            for (k, &d) in vectors.iter().enumerate() {
+                let r = norm(d);
+                if (a, b) == (2, 2) || r >= cutoff(a, b).0 || (i == j && r < 1e-9) {
+                    continue;
+                }
+                let part = match special {
+                    Some(s) if k == 0 => factors(system)[s],
+                    _ => 1.0,
+                };
+                let ((e, f), (ex, fx)) = ((law.pair)(a, b, r), (law.excluded)(a, b, r));
+                let rest = if system.remainder { 1.0 - part } else { 0.0 };
+                // of an atom and its own images, half belongs to each
+                let weight = if i == j { 0.5 } else { 1.0 } * q;
+                out.energies[0] += weight * (part * e + rest * ex);
+                let g = weight * (part * f + rest * fx);
+                let g = scaled(d, g);
+                for x in 0..3 {
+                    out.forces[i][x] -= g[x];
+                    out.forces[j][x] += g[x];
+                }
+                for (w, (x, y)) in out.virial.iter_mut().zip([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)])
+                {
+                    *w += d[x] * g[y];
+                }
+            }
+        }
+        let a = system.types[i] as usize;
+        if system.remainder && a != 2 {
+            let q = if law.charged { COULOMB * subjects::CHARGES[a].powi(2) } else { 0.0 };
+            out.energies[0] += q * (law.own)(a);
+        }
+    }
+    out
+}
+
+/// Two atoms that leave each other's reach, each with a neighbour of its own.
+fn leaving(types: [u32; 2], r: f64, behind: f64) -> System {
+    let points = vec![[0.0; 3], [r, 0.0, 0.0], [-behind, 0.0, 0.0], [r + behind, 0.0, 0.0]];
+    let [a, b] = types;
+    System {
+        name: "leaving".into(),
+        anchors: points.clone(),
+        points,
+        types: vec![a, b, a, b],
+        masses: vec![1.0; 4],
+        ..System::default()
+    }
+}
+
+/// How fast energy and force go to zero at the end: the energy with one power of the distance from the end more
+/// than there are continuous derivatives, the force with one less.
+#[test]
+fn ends_are_as_smooth_as_promised() {
+    let mut report = Report::default();
+    for subject in subjects().iter().filter(|s| s.has_list()) {
+        let pairs: Vec<_> = match subject.listed.builder {
+            Builder::Triples { .. } => (0..TYPES).map(|a| (a, a)).collect(),
+            _ => pairs_of_types().filter(|&p| p != (2, 2)).collect(),
+        };
+        for (a, b) in pairs {
+            // the end: the farthest distance where something is not smooth
+            let end = *subject.spacing.corners[a * TYPES + b].last().unwrap();
+            let (end, first) = match subject.listed.builder {
+                Builder::Triples { .. } => {
+                    let all = subject.spacing.corners[a * TYPES + a].clone();
+                    (*all.last().unwrap(), all[0])
+                }
+                _ => (end, cutoff(a, b).1),
+            };
+            let width = if end - first > 1e-3 { end - first } else { 0.1 * end };
+            for &kind in KINDS {
+                let at = |r: f64| {
+                    let system = leaving([a as u32, b as u32], r, 0.95 * subject.spacing.least);
+                    let f = Bench::new(subject, &system).forces(kind);
+                    (f.energy(), f.forces[1][0])
+                };
+                let place = format!("{}, {a}-{b}", subject.name);
+                let beyond = at(end * (1.0 + 1e-12));
+                let far = at(end + width);
+                report.hold("nothing beyond", &place, (beyond.0 - far.0).abs() <= 1e-12 * far.0.abs());
+                let promised = match subject.listed.builder {
+                    Builder::Pair { ends_at_cutoff: true, .. } => 0,
+                    Builder::Triples { .. } => 1,
+                    _ => subject.ending.about().2,
+                };
+                let gap = |part: f64| {
+                    let (e, f) = at(end - part * width);
+                    ((e - far.0).abs(), (f - far.1).abs())
+                };
+                let ((e1, f1), (e2, f2)) = (gap(0.02), gap(0.01));
+                // the powers, or much smaller than they could be
+                let power = |x: f64, y: f64| if x < 1e-9 { 99.0 } else { (x / y).log2() };
+                let lacking = f64::from(promised + 1) - power(e1, e2);
+                report.note("energy, powers lacking", &place, lacking.max(0.0), 0.25);
+                if promised >= 1 {
+                    let lacking = f64::from(promised) - power(f1, f2);
+                    report.note("force, powers lacking", &place, lacking.max(0.0), 0.25);
+                }
+                if subject.ending == Ending::Truncate && promised == -1 {
+                    report.hold("what is cut jumps", &place, e2 > 1e-6);
+                }
+            }
+        }
+    }
+    report.finish("ends");
+}
+
+/// Atoms on top of each other, or all but: a finite result, or an error with the term and the atoms.
+#[test]
+fn overlapping_atoms_are_named() {
+    let mut report = Report::default();
+    let mut named = 0;
+    for subject in subjects() {
+        for cell in ["open", "triclinic"] {
+            for apart in [0.0, 1e-200] {
+                let mut system = (*subject.system(cell)).clone();
+                // no special pairs here: they are told by the forces only
+                system.joined = Default::default();
+                let (i, j) = (4, 3);
+                system.points[i] = plus(system.points[j], [apart, 0.0, 0.0]);
+                system.anchors[i] = system.points[i];
+                system.types[i] = 0;
+                system.types[j] = 1;
+                let mut bench = Bench::new(&subject, &system);
+                for &kind in KINDS {
+                    let place = format!("{}, {}", bench.place, names(kind));
+                    match bench.try_forces(kind) {
+                        Ok(f) => {
+                            report.hold(
+                                "finite",
+                                &place,
+                                f.forces.as_flattened().iter().all(|x| x.is_finite()),
+                            );
+                        }
+                        Err(ForceError::NotFinite { atom, term, closest }) => {
+                            named += 1;
+                            report.hold("the term", &place, term == subject.listed.about.name);
+                            report.hold("an atom", &place, atom.is_some());
+                            if subject.has_list() {
+                                let c = closest.unwrap();
+                                let known = c.atoms == [i, j] || c.atoms == [j, i];
+                                report.hold("the atoms", &place, known && c.distance == 0.0);
+                            }
+                        }
+                        Err(e) => report.hold(Box::leak(e.to_string().into_boxed_str()), &place, false),
+                    }
+                }
+                // other ways of asking do not panic either
+                let n = system.points.len();
+                let _ = bench.evaluator.parameter_gradient(&bench.cell, &bench.positions);
+                let _ = bench.evaluator.hessian_product(&bench.cell, &bench.positions, &vec![[1.0; 3]; n]);
+                bench.energy(None, None);
+            }
+        }
+    }
+    let mut bench =
+        Bench::new(&subject(EnergyKind::Pair, "lennard-jones", Ending::Switch), &leaving([0, 1], 0.0, 0.4));
+    for &kind in KINDS {
+        let error = bench.try_forces(kind).unwrap_err();
+        report.hold("a message", &error.to_string(), error.to_string().contains("atoms are 1 and 2"));
+    }
+    report.hold("some are not finite", "everywhere", named > 100);
+    report.finish("overlapping atoms");
+}
+
+#[test]
+fn no_atoms_and_one_atom() {
+    let mut report = Report::default();
+    for subject in subjects() {
+        for vectors in [None, Some([[0.5, 0.0, 0.0], [0.1, 0.55, 0.0], [0.0, 0.2, 0.6]])] {
+            for n in [0, 1] {
+                let points = vec![[0.1, 0.2, 0.3]; n];
+                let system = System {
+                    name: format!("{n} atoms"),
+                    vectors,
+                    periodic: [vectors.is_some(); 3],
+                    anchors: points.clone(),
+                    points,
+                    types: vec![0; n],
+                    masses: vec![1.0; n],
+                    group: (0..n as u32).collect(),
+                    remainder: true,
+                    ..System::default()
+                };
+                let mut bench = Bench::new(&subject, &system);
+                for &kind in KINDS {
+                    let f = bench.forces(kind);
+                    report.hold("energies", &bench.place, f.energies.len() == 1 && f.forces.len() == n);
+                    if !subject.is_field() {
+                        report.same("no force", &bench.place, &[0.0], &f.forces.concat(), 1.0, 1e-10);
+                    }
+                }
+                let v = vec![[1.0; 3]; n];
+                bench.evaluator.hessian_product(&bench.cell, &bench.positions, &v).unwrap();
+                bench.evaluator.parameter_gradient(&bench.cell, &bench.positions).unwrap();
+            }
+        }
+    }
+    report.finish("no atoms and one atom");
+}
+
+/// A box of a Lennard-Jones liquid near its triple point.
+fn liquid(per_side: usize) -> (Subject, System) {
+    let mut random = Random(3);
+    let a = 0.34 / 0.84f64.cbrt();
+    let mut points = Vec::new();
+    for x in 0..per_side {
+        for y in 0..per_side {
+            for z in 0..per_side {
+                points.push(plus([x, y, z].map(|k| a * k as f64), random.vector(0.03)));
+            }
+        }
+    }
+    let n = points.len();
+    let l = a * per_side as f64;
+    let system = System {
+        name: "liquid".into(),
+        vectors: Some([[l, 0.0, 0.0], [0.0, l, 0.0], [0.0, 0.0, l]]),
+        periodic: [true; 3],
+        anchors: points.clone(),
+        points,
+        types: vec![0; n],
+        masses: vec![40.0; n],
+        ..System::default()
+    };
+    (subject(EnergyKind::Pair, "lennard-jones", Ending::Switch), system)
+}
+
+#[test]
+fn the_tape_uses_its_memory_again() {
+    let (subject, system) = liquid(6);
+    let mut bench = Bench::new(&subject, &system);
+    bench.forces(Kind::Tape);
+    let first = bench.evaluator.tape_bytes();
+    assert!(first > 0);
+    for _ in 0..5 {
+        bench.forces(Kind::Tape);
+        assert_eq!(bench.evaluator.tape_bytes(), first);
+    }
+    // there and back: recordings differ a little in between, and nothing is left over
+    let mut random = Random(8);
+    for _ in 0..20 {
+        let d: Vec<_> = (0..system.points.len()).map(|_| random.vector(0.004)).collect();
+        for sign in [1.0, -1.0] {
+            bench.positions.advance_all(&bench.cell, |i| scaled(d[i], sign)).unwrap();
+            bench.forces(Kind::Tape);
+        }
+        assert_eq!(bench.evaluator.tape_bytes(), first);
+    }
+}
+
+/// Prints how long an evaluation takes; asserts nothing about it.
+#[test]
+fn times() {
+    let (subject, mut system) = liquid(13);
+    system.points.truncate(2000);
+    system.types.truncate(2000);
+    let mut bench = Bench::new(&subject, &system);
+    for &kind in KINDS {
+        bench.forces(kind);
+        let (rounds, start) = (5, Instant::now());
+        for _ in 0..rounds {
+            bench.forces(kind);
+        }
+        let time = start.elapsed().as_secs_f64() / f64::from(rounds);
+        println!(
+            "{} atoms of a Lennard-Jones liquid, {:9}: {:8.3} ms, {:6.1} ns an atom",
+            system.points.len(),
+            names(kind),
+            1e3 * time,
+            1e9 * time / system.points.len() as f64
+        );
+    }
+    println!("the tape has {} bytes", bench.evaluator.tape_bytes());
+}
