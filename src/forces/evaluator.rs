@@ -85,12 +85,13 @@ impl Evaluator {
         // terms that leave out the same pairs share a list
         let mut needs: Vec<ListNeed> = Vec::new();
         for term in &mut terms {
-            let Some(need) = term.list_need().filter(|need| need.range > 0.0) else { continue };
+            let Some(need) = term.list_need() else { continue };
             let k = needs.iter().position(|n| n.leave_out == need.leave_out).unwrap_or_else(|| {
                 needs.push(ListNeed { range: 0.0, mirrors: false, ..need });
                 needs.len() - 1
             });
-            needs[k].range = needs[k].range.max(need.range);
+            // (a term that reaches nowhere reads a list too, if one with next to nothing in it)
+            needs[k].range = needs[k].range.max(need.range).max(1e-3);
             needs[k].mirrors |= need.mirrors;
             term.set_list(k);
         }
