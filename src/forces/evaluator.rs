@@ -94,7 +94,8 @@ impl Evaluator {
                 needs.push(ListNeed { range: 0.0, mirrors: false, ..need });
                 needs.len() - 1
             });
-            needs[k].range = needs[k].range.max(need.range);
+            // (a term that reaches nowhere reads a list too, if one with next to nothing in it)
+            needs[k].range = needs[k].range.max(need.range).max(1e-3);
             needs[k].mirrors |= need.mirrors;
             term.set_list(k);
         }
