@@ -481,6 +481,11 @@ fn apply(text: &str, edit: &Edit) -> String {
     words.concat()
 }
 
+/// As many as `PROPTEST_CASES` says.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
+}
+
 /// Whether it is small enough to be built many times: an edit may well make a million atoms.
 fn is_small(text: &str) -> bool {
     let list = text.split("repeat").skip(1).filter_map(|rest| rest.split(']').next());
@@ -490,7 +495,7 @@ fn is_small(text: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     /// Whatever is done to an input, the program answers; and every answer can be shown.
     #[test]

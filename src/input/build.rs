@@ -6,7 +6,7 @@ use super::raw::{self, Raw};
 use super::reader::{Document, Either, Located, Reported, toml_key};
 use super::report::{Diagnostic, Diagnostics, Place, did_you_mean};
 use super::terms;
-use crate::catalog::{Builder, Catalog};
+use crate::catalog::{Builder, Catalog, EnergyKind};
 use crate::forces::{Charges, Setup};
 use crate::formats::{self, AtomLabel, Format, FormatError, Frame, FrameUnits, Which};
 use crate::neighbors::default_skin;
@@ -80,10 +80,8 @@ impl Model<'_> {
                 let (first, last) = range;
                 if first == 0 || first > last || last > chosen.len() {
                     let message = format!("there are no atoms {}", item.value);
-                    let help = format!(
-                        "they are numbered 1 to {}, and the smaller number comes first",
-                        chosen.len()
-                    );
+                    let order = if first > last { ", and the smaller number comes first" } else { "" };
+                    let help = format!("they are numbered 1 to {}{order}", chosen.len());
                     let diagnostic = Diagnostic::error(message).at(item.place.clone(), "").help(help);
                     return Err(self.document.report(diagnostic));
                 }
@@ -202,6 +200,10 @@ fn remedy(error: &FormatError, path: &Path) -> Option<String> {
         return Some(format!("is it cut short? if not, correct the number in {counted} of the frame"));
     } else if message.starts_with("the file ends before the line with the cell") {
         "the last line of a .gro file is the cell: three lengths in nm, zeros for none"
+    } else if message.starts_with("expected the cell")
+        && !line_of(path, error.line().unwrap_or(1)).contains(char::is_alphabetic)
+    {
+        "three lengths in nm, zeros for none, or the nine components of its vectors"
     } else if message.starts_with("expected the cell") {
         "are there more atoms than the second line says?"
     } else if message.starts_with("expected the number of atoms") && error.line().is_some_and(|n| n > 2) {
@@ -211,6 +213,10 @@ fn remedy(error: &FormatError, path: &Path) -> Option<String> {
             "{counted} of a .{} file is how many atoms follow",
             if is_gro { "gro" } else { "xyz" }
         ));
+    } else if message.contains("has its decimal point in another place") {
+        "a .gro file has fixed columns: numbers stand under each other"
+    } else if message.starts_with("there is no frame") {
+        "is it empty? it begins with the number of atoms in an .xyz file, with a title in a .gro file"
     } else if message.starts_with("Properties") {
         "such as `Properties=species:S:1:pos:R:3`"
     } else if message.starts_with("Lattice") {
@@ -219,6 +225,12 @@ fn remedy(error: &FormatError, path: &Path) -> Option<String> {
         return None;
     };
     Some(help.to_owned())
+}
+
+/// Where a relative path that is written there begins.
+fn relative_to(place: &Place) -> String {
+    let folder = if place.source.path().is_some() { "the folder of this file" } else { "the current folder" };
+    format!("a relative path starts at {folder}")
 }
 
 /// Refuses what is not there or not a file.
@@ -239,10 +251,8 @@ fn is_file(document: &Document, file: &Located<PathBuf>) -> Result<(), Reported>
         let mut siblings: Vec<&str> = siblings.iter().map(String::as_str).collect();
         siblings.sort_unstable();
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let from =
-            if file.place.source.path().is_some() { "the folder of this file" } else { "the current folder" };
         let help = did_you_mean(&name, siblings.iter().copied())
-            .map_or_else(|| format!("a relative path starts at {from}"), |w| format!("did you mean `{w}`?"));
+            .map_or_else(|| relative_to(&file.place), |w| format!("did you mean `{w}`?"));
         (format!("there is no file `{shown}`"), help)
     };
     Err(document.report(Diagnostic::error(message).at(file.place.clone(), "").help(help)))
@@ -433,10 +443,8 @@ fn structure(document: &Document, raw: &Raw, units: FrameUnits) -> Result<(Frame
                 let message =
                     format!("`{}` holds no finished run: it has no final.xyz", start.value.display());
                 let help = match start.value.is_dir() {
-                    true => {
-                        "a run that was stopped goes on with `--resume`; to start from its end it must be done"
-                    }
-                    false => "there is no such folder; a relative path starts at the folder of this file",
+                    true => "a run that was stopped goes on with `--resume`; only a finished one can be started from".to_owned(),
+                    false => format!("there is no such folder; {}", relative_to(&start.place)),
                 };
                 return Err(
                     document.report(Diagnostic::error(message).at(start.place.clone(), "").help(help))
@@ -558,7 +566,7 @@ fn atoms_of(document: &Document, atoms: usize, repeat: &Located<[i64; 3]>) -> Re
     all.filter(|n| *n <= MOST_ATOMS).ok_or_else(|| {
         let count = repeat.iter().map(|&r| r as f64).product::<f64>() * atoms as f64;
         let message = format!("that would be {count:.0e} atoms");
-        let help = format!("at most {MOST_ATOMS} are possible");
+        let help = format!("at most {} million are possible", MOST_ATOMS / 1_000_000);
         document.report(Diagnostic::error(message).at(repeat.place.clone(), "").help(help))
     })
 }
@@ -747,10 +755,9 @@ fn members(
                     document.report(Diagnostic::error(message).at(atom.place.clone(), "").help(help))
                 })?;
                 if atoms.contains(&found) {
-                    let message =
-                        format!("an atom cannot be bonded to itself: `{}` stands here twice", atom.value);
+                    let message = format!("`{}` stands here twice", atom.value);
                     let diagnostic = Diagnostic::error(message).at(tuple.place.clone(), "");
-                    return Err(document.report(diagnostic.help("name different atoms")));
+                    return Err(document.report(diagnostic.help("the atoms must be different ones")));
                 }
                 atoms.push(found);
             }
@@ -837,7 +844,7 @@ fn members(
         });
         let help = match raw.molecules.as_slice() {
             [(_, one)] if labels.len().is_multiple_of(one.atoms.len()) => {
-                format!("there are {}: leave `count` out, or correct it", labels.len() / one.atoms.len())
+                format!("`count = {}` would fit; left out, they are counted", labels.len() / one.atoms.len())
             }
             [(name, one)] => {
                 format!(
@@ -914,9 +921,45 @@ fn skin(raw: &Raw, atoms: &Atoms, range: f64) -> f64 {
     default_skin(range, (raw.boltzmann * temperature / lightest).sqrt() * step)
 }
 
+/// Warns where a bond would swing in fewer than five steps; beyond the third part of a period a run blows up.
+fn slow_enough(document: &Document, raw: &Raw, stage: &raw::Stage) {
+    use super::plan::Task;
+    let (Task::VelocityVerlet { time_step } | Task::Langevin { time_step, .. }) = stage.task.value else {
+        return;
+    };
+    let mass = |name: &str| raw.types.iter().find(|(n, _)| n.value == name).map(|(_, t)| t.mass.value);
+    let mut fastest: Option<(f64, &raw::Row)> = None;
+    for energy in
+        raw.energies.iter().filter(|e| e.listed.kind == EnergyKind::Bond && e.listed.about.name == "harmonic")
+    {
+        let Some(k) = energy.listed.about.params.iter().position(|p| p.name == "k") else { continue };
+        for row in &energy.rows {
+            let masses = row.name.value.split_once('-').and_then(|(a, b)| mass(a.trim()).zip(mass(b.trim())));
+            let stiffness = row.values.get(k).and_then(Option::as_ref);
+            let (Some((a, b)), Some(stiffness)) = (masses, stiffness) else { continue };
+            let period = std::f64::consts::TAU * (a * b / (a + b) / stiffness.value).sqrt();
+            if fastest.is_none_or(|(least, _)| period < least) {
+                fastest = Some((period, row));
+            }
+        }
+    }
+    let Some((period, row)) = fastest.filter(|(period, _)| time_step > period / 5.0) else { return };
+    let shown = |time: f64| match raw.units {
+        UnitSystem::Lj => format!("{time:.2}"),
+        _ => format!("{:.2} fs", time * 1000.0),
+    };
+    let message = format!("the time step is too long for the bond {}", row.name.value);
+    let warning = Diagnostic::warning(message)
+        .at(stage.task.place.clone(), format!("steps of {}", shown(time_step)))
+        .also(row.name.place.clone(), format!("swings once in {}", shown(period)))
+        .help(format!("take at most about a tenth of that: {}", shown(period / 10.0)));
+    document.report_warning(warning);
+}
+
 fn stages(document: &Document, raw: &Raw, atoms: usize) -> Result<Vec<Stage>, Reported> {
     use super::plan::Task;
     for s in &raw.stages {
+        slow_enough(document, raw, s);
         let Some(velocities) = &s.velocities else { continue };
         if matches!(s.task.value, Task::Fire { .. } | Task::Lbfgs { .. }) {
             let warning = Diagnostic::warning("velocities mean nothing to a stage that minimises")
@@ -965,9 +1008,9 @@ fn output(model: &Model, raw: &Raw, labels: &[AtomLabel]) -> Result<Output, Repo
             let message = format!("`{name}` does not say by its ending what format it has");
             return Err(wrong(message, "trajectories end in .xyz, .xtc or .gro"));
         };
-        if name.to_lowercase() == "final.xyz" {
+        if ["final.xyz", "last-good.xyz"].contains(&name.to_lowercase().as_str()) {
             let message = format!("`{name}` cannot be the name of a trajectory");
-            return Err(wrong(message, "every run writes its last frame under this name; choose another"));
+            return Err(wrong(message, "runs write their own last frame under this name; choose another"));
         }
         if let Some(first) = raw.output.trajectories[..k].iter().find(|o| o.file.value == *name) {
             let diagnostic = Diagnostic::error(format!("two trajectories are called `{name}`"))

@@ -1225,7 +1225,13 @@ impl<A: Kind, B: Kind> Kind for EitherKind<A, B> {
             _ => false,
         };
         if of_another_kind(&ignored) && of_another_kind(&errors) {
-            return context.wrong(node, &self.expects(context.units));
+            context.wrong::<()>(node, &self.expects(context.units));
+            let guess = ignored.pop().and_then(|error| error.primary).map(|(_, label)| label);
+            let said = context.errors.last_mut().and_then(|error| error.primary.as_mut());
+            if let (Some(guess), Some((_, label))) = (guess, said) {
+                *label = guess;
+            }
+            return None;
         }
         if let [error] = errors.as_mut_slice()
             && error.message.ends_with("is not a finite number")
@@ -2578,7 +2584,8 @@ charges = { O = '1 K' }
 ");
         for says in [
             "`system.cell`: expected 3 elements, found 2",
-            "= help: or write \"none\"",
+            "`system.skin`: expected \"none\", or a length (such as \"9 A\"), > 0, found the string \"nne\"",
+            "^^^^^ did you mean \"none\"?",
             "must be from 0 to 3.2",
             "`system.shift`: expected true or false, found the integer 1",
             "`system.groups[1][0]` is out of range",
@@ -2597,7 +2604,7 @@ charges = { O = '1 K' }
         assert!(with("[[stage]]\n[stage.integrator.langevn]\n").contains("did you mean `langevin`?"));
         assert!(with("[[stage]]\nintegrator = 'verlet'\n").contains("did you mean \"velocity-verlet\"?"));
         assert!(with("[[stage]]\nintegrator = {}\n").contains("expected a table named"));
-        assert!(with("[[stage]]\nintegrator = 1\n").contains("expected a table that chooses a variant"));
+        assert!(with("[[stage]]\nintegrator = 1\n").contains("expected \"velocity-verlet\" or \"langevin\""));
         let two = with("[[stage]]\n[stage.integrator.langevin]\n[stage.integrator.velocity-verlet]\n");
         assert!(two.contains("`stage[0].integrator` is one of several, and 2 are given"), "{two}");
         let missing = with("[[stage]]\nintegrator = 'langevin'\n");
@@ -2655,7 +2662,7 @@ charges = { O = '1 K' }
             Document::open(file.path(), &[])
                 .unwrap_err()
                 .render(false)
-                .contains("is not UTF-8 text (byte 4)")
+                .contains("is not UTF-8 text (byte 5 of line 1)")
         );
     }
 

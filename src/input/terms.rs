@@ -183,7 +183,7 @@ fn wrong_number(model: &Model, name: &Located<String>, n: usize) -> Reported {
     let message = format!("`{}` should name {n} atom types, joined with `-`", name.value);
     let types = &model.atoms.type_names;
     let example: Vec<&str> =
-        (0..n).filter_map(|k| types.get(k.min(types.len() - 1))).map(String::as_str).collect();
+        (0..n).filter_map(|k| types.get(k.min(types.len().saturating_sub(1)))).map(String::as_str).collect();
     let help = format!("such as `{}`", example.join("-"));
     model.document.report(Diagnostic::error(message).at(name.place.clone(), "").help(help))
 }
@@ -323,8 +323,14 @@ fn by_pairs(model: &Model, energy: &Energy) -> Result<(ParameterTable, TypePairs
 fn twice(model: &Model, name: &Located<String>, first: Option<&Located<String>>) -> Result<(), Reported> {
     let Some(first) = first else { return Ok(()) };
     let message = format!("`{}` is given twice", name.value);
-    let diagnostic =
-        Diagnostic::error(message).at(name.place.clone(), "").also(first.place.clone(), "first here");
+    let help = match name.value == first.value {
+        true => "take one of them out".to_owned(),
+        false => format!("`{}` and `{}` are the same; take one of them out", first.value, name.value),
+    };
+    let diagnostic = Diagnostic::error(message)
+        .at(name.place.clone(), "")
+        .also(first.place.clone(), "first here")
+        .help(help);
     Err(model.document.report(diagnostic))
 }
 
