@@ -62,7 +62,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         energies.push(now.energy);
         temperatures.push(now.temperature);
         let step = (times.len() as u64 - 1) * EVERY;
-        if step > 0 && (step % report == 0 || step + EVERY > steps) {
+        if step > 0 && (step.is_multiple_of(report) || step + EVERY > steps) {
             let temperature = blocks::mean(&temperatures)?.value;
             let line = drift::drift(&times, &energies)?;
             let line = line.per_degree_of_freedom(boltzmann, temperature, freedom);
