@@ -14,7 +14,9 @@
 //!
 //! B³ > 2 n g(B)², where g(B) = error²(B)/error²(1),
 //!
-//! which balances what is left of correlations (a relative bias of g about g/B) against noise √(2B/n).
+//! which balances what is left of correlations (a relative bias of g about g/B) against noise √(2B/n). A small but
+//! slow part of a series can hide behind a large fast one and make a first, false plateau there: a longer block whose
+//! error is larger by twice its own uncertainty is therefore taken instead, as long as there are sixteen.
 //!
 //! Sources: H. Flyvbjerg and H. G. Petersen, J. Chem. Phys. 91, 461 (1989), eqs. 26–28; the choice of the length:
 //! U. Wolff, Comput. Phys. Commun. 156, 143 (2004) and R. M. Lee, G. J. Conduit, N. Nemec, P. López Ríos and
@@ -87,9 +89,16 @@ pub fn mean(series: &[f64]) -> Result<Mean, AnalysisError> {
         let g = ratio(level).max(1.0);
         (level.size as f64).powi(3) > 2.0 * n as f64 * g * g
     };
-    let trusted = levels.iter().filter(|l| l.blocks >= FEWEST_BLOCKS).find(enough);
-    let (level, converged) = match trusted {
-        Some(level) => (*level, true),
+    let trusted = || levels.iter().filter(|l| l.blocks >= FEWEST_BLOCKS);
+    let (level, converged) = match trusted().find(enough) {
+        Some(first) => {
+            let later = trusted().filter(|l| l.size > first.size);
+            let higher = |best: Level, l: &Level| match l.error - 2.0 * l.uncertainty > best.error {
+                true => *l,
+                false => best,
+            };
+            (later.fold(*first, higher), true)
+        }
         None => {
             let few = levels.iter().filter(|l| l.blocks >= FEWEST_BLOCKS.min(n));
             let largest = few.copied().reduce(|a, b| if b.error > a.error { b } else { a });
