@@ -250,12 +250,12 @@ fn kind_in_words(entry: &Listed) -> &'static str {
     }
 }
 
-/// A value that a parameter may have, as TOML.
-fn value(p: &Param) -> String {
+/// A value that parameter number `k` may have, as TOML. Plain numbers fall, as exponents usually do.
+fn value(k: usize, p: &Param) -> String {
     match (p.dimension, p.range) {
         (_, Range::Integer(least, _)) => format!("{}", f64::from(least.max(1))),
         (Dimension::NONE, Range::Within(a, b)) => format!("{}", 0.5 * (a + b)),
-        (Dimension::NONE, _) => "1.5".to_owned(),
+        (Dimension::NONE, _) => format!("{:?}", (9.0 - 0.5 * k as f64).max(1.0)),
         _ if p.mixing == Mixing::Size => "\"3.4 A\"".to_owned(),
         (d, _) => format!("\"{}\"", example(d)),
     }
@@ -265,8 +265,8 @@ fn value(p: &Param) -> String {
 fn sample(entry: &Listed) -> String {
     let about = entry.about;
     let path = format!("{}.{}", entry.kind.key(), about.name);
-    let given = || about.params.iter().filter(|p| p.source == Source::Input);
-    let list: Vec<String> = given().map(|p| format!("{} = {}", p.name, value(p))).collect();
+    let given = about.params.iter().enumerate().filter(|(_, p)| p.source == Source::Input);
+    let list: Vec<String> = given.map(|(k, p)| format!("{} = {}", p.name, value(k, p))).collect();
     let row = format!("{{ {} }}", list.join(", "));
     let lines = list.iter().map(|l| format!("{l}\n")).collect::<String>();
     let tables = || match about.params.iter().any(|p| p.mixing != Mixing::Explicit) {
