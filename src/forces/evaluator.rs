@@ -111,6 +111,7 @@ impl Evaluator {
             Ok(Neighborhood {
                 list,
                 rows: Vec::new(),
+                images: Vec::new(),
                 exclusions: exclusions.map_err(ForceError::Exclusions)?,
             })
         };
@@ -159,8 +160,7 @@ impl Evaluator {
 
     fn prepare(&mut self, cell: &Cell, positions: &Positions) -> Result<(), ForceError> {
         for near in &mut self.lists {
-            near.list.update(positions, cell, near.exclusions.as_ref())?;
-            near.list.rows(positions, &mut near.rows);
+            near.update(positions, cell)?;
         }
         Ok(())
     }

@@ -251,7 +251,7 @@ pub(super) fn closest(frame: &Frame, near: &Neighborhood, range: f64) -> Option<
 }
 
 /// A neighbour within the cut-off.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Near {
     /// From the atom to it.
     pub vector: [f64; 3],
@@ -266,11 +266,13 @@ pub(super) struct Near {
 /// The neighbours of atom i within the cut-offs, in list order. Compiled once, not for every energy.
 #[inline(never)]
 pub(super) fn within(frame: &Frame, near: &Neighborhood, types: &TypePairs, i: usize, found: &mut Vec<Near>) {
-    found.clear();
     let t = &frame.atoms.types;
     let from = t[i] as usize * types.types;
     let (cutoff2, rows) = (&types.cutoff2[from..from + types.types], &types.rows[from..from + types.types]);
-    for &n in near.list.row(i) {
+    let neighbors = near.list.row(i);
+    found.resize(neighbors.len(), Near::default());
+    let mut count = 0;
+    for &n in neighbors {
         let kind = t[n.j as usize] as usize;
         let limit = cutoff2[kind];
         if limit == 0.0 {
@@ -278,10 +280,11 @@ pub(super) fn within(frame: &Frame, near: &Neighborhood, types: &TypePairs, i: u
         }
         let vector = near.vector(frame.cell, i, n);
         let r2 = vector[0] * vector[0] + (vector[1] * vector[1] + vector[2] * vector[2]);
-        if r2 < limit {
-            found.push(Near { vector, r2, j: n.j, row: rows[kind] });
-        }
+        // written in any case and kept by counting it: whether a neighbour is within is a coin toss to the processor
+        found[count] = Near { vector, r2, j: n.j, row: rows[kind] };
+        count += usize::from(r2 < limit);
     }
+    found.truncate(count);
 }
 
 /// One value a lane, of a block of neighbours; lanes beyond its end repeat the last.

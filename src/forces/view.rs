@@ -1,6 +1,6 @@
 //! Where the atoms are, as plain numbers and as numbers with derivatives.
 
-use crate::neighbors::{Exclusions, Neighbor, VerletList};
+use crate::neighbors::{Exclusions, Neighbor, NeighborError, VerletList};
 use crate::system::{Atoms, Cell, Positions};
 use potentials::{Scalar, Vec3};
 
@@ -11,6 +11,8 @@ pub struct Neighborhood {
     pub list: VerletList,
     /// The positions as rows of fractions, continuous since the list was built.
     pub rows: Vec<[f64; 4]>,
+    /// The image vectors of the list, as numbers.
+    pub images: Vec<[f64; 3]>,
     /// The pairs left out of it.
     pub exclusions: Option<Exclusions>,
 }
@@ -19,9 +21,20 @@ impl Neighborhood {
     /// The vector from atom i to a neighbour of its, in nm.
     #[inline(always)]
     pub fn vector(&self, cell: &Cell, i: usize, n: Neighbor) -> [f64; 3] {
-        let (a, b, image) = (&self.rows[i], &self.rows[n.j as usize], self.list.shifts()[n.shift as usize]);
-        let s = |k: usize| (b[k] - a[k]) + f64::from(image[k]);
-        cell.cartesian([s(0), s(1), s(2)])
+        let (a, b, image) = (&self.rows[i], &self.rows[n.j as usize], &self.images[n.shift as usize]);
+        cell.cartesian([(b[0] - a[0]) + image[0], (b[1] - a[1]) + image[1], (b[2] - a[2]) + image[2]])
+    }
+    /// Brings the list and what is read with it up to date.
+    ///
+    /// # Errors
+    /// Where there can be no such list.
+    pub fn update(&mut self, positions: &Positions, cell: &Cell) -> Result<(), NeighborError> {
+        if self.list.update(positions, cell, self.exclusions.as_ref())? {
+            self.images.clear();
+            self.images.extend(self.list.shifts().iter().map(|s| s.map(f64::from)));
+        }
+        self.list.rows(positions, &mut self.rows);
+        Ok(())
     }
     /// Whether the entry stands for its pair where each pair is to be counted once: the one with j > i, and of an
     /// atom and its own images the lexicographically positive one.
