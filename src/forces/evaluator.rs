@@ -170,7 +170,7 @@ impl Evaluator {
     /// well below the skin.
     ///
     /// # Errors
-    /// As [`evaluate`](ForceSource::evaluate).
+    /// Where there is no neighbour list. Numbers that are not finite are returned as they are.
     pub fn energies(
         &mut self,
         cell: &Cell,
@@ -187,7 +187,7 @@ impl Evaluator {
     /// Gradient and Hessian–vector product H·v, forward over reverse on one tape.
     ///
     /// # Errors
-    /// As [`evaluate`](ForceSource::evaluate).
+    /// Where there is no neighbour list. Numbers that are not finite are returned as they are.
     pub fn hessian_product(
         &mut self,
         cell: &Cell,
@@ -212,7 +212,7 @@ impl Evaluator {
     /// ∂E/∂θ for every number the user wrote: those of each term by its label, then the charges.
     ///
     /// # Errors
-    /// As [`evaluate`](ForceSource::evaluate).
+    /// Where there is no neighbour list. Numbers that are not finite are returned as they are.
     pub fn parameter_gradient(
         &mut self,
         cell: &Cell,

@@ -36,6 +36,7 @@ pub(super) fn build(model: &Model, raw: &Raw, joined: &Joined) -> Result<Vec<Box
             Builder::Embedding { build } => {
                 let ending = ending(model, energy)?;
                 let (table, types) = by_pairs(model, energy)?;
+                embedded(model, energy, &types)?;
                 terms.push(build(name, ending, table, types));
             }
             Builder::Triples { build } => {
@@ -406,6 +407,24 @@ fn special(energy: &Energy, joined: &Joined) -> Special {
         }
     }
     special
+}
+
+/// An atom is embedded with the parameters of its type with itself, which must be there if it has neighbours.
+fn embedded(model: &Model, energy: &Energy, types: &TypePairs) -> Result<(), Reported> {
+    let n = types.types;
+    for a in 0..n {
+        let meets = |b: usize| types.cutoff2[a * n + b] > 0.0;
+        if !meets(a) && (0..n).any(meets) {
+            let (name, energy_name) = (&model.atoms.type_names[a], energy.listed.about.name);
+            let message = format!("`{energy_name}` has no parameters to embed {name} with");
+            let help = format!(
+                "{name} has neighbours of other types, and is embedded with the parameters of {name}-{name}: give them"
+            );
+            let diagnostic = Diagnostic::error(message).at(energy.place.clone(), "").help(help);
+            return Err(model.document.report(diagnostic));
+        }
+    }
+    Ok(())
 }
 
 fn by_triples(model: &Model, energy: &Energy) -> Result<(ParameterTable, TypeTriples), Reported> {
