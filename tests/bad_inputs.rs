@@ -19,6 +19,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const FOLDER: &str = "tests/bad_inputs";
 
@@ -161,6 +162,28 @@ fn every_bad_input_has_its_message() {
 #[test]
 fn every_odd_input_has_its_warning() {
     check_folder(&Path::new(FOLDER).join("warnings"), true);
+}
+
+/// At the command line the same message comes out, with exit status 2, and nothing is made or touched.
+#[test]
+fn the_command_says_the_same_and_makes_nothing() {
+    let output = std::env::temp_dir().join(format!("md-bad-inputs-{}", std::process::id()));
+    for path in toml_files(Path::new(FOLDER)) {
+        let case = case(&path);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_md"));
+        command.arg("run").arg(&path).arg("--output").arg(&output);
+        for (key, value) in &case.overrides {
+            command.arg("--set").arg(format!("{key}={value}"));
+        }
+        let ended = command.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).replace(&format!("{FOLDER}/"), "");
+        let said: Vec<&str> = said.lines().map(str::trim_end).collect();
+        let (name, said) = (path.display(), said.join("\n"));
+        assert_eq!(ended.status.code(), Some(2), "{name}: {said}");
+        assert!(ended.stdout.is_empty(), "{name} prints on standard output");
+        assert!(said.contains(case.expected.trim_end()), "{name}: expected\n{}found\n{said}", case.expected);
+        assert!(!output.exists(), "{name} makes a folder");
+    }
 }
 
 fn all_cases() -> Vec<Case> {
