@@ -256,7 +256,7 @@ fn value(k: usize, p: &Param) -> String {
         (_, Range::Integer(least, _)) => format!("{}", f64::from(least.max(1))),
         (Dimension::NONE, Range::Within(a, b)) => format!("{}", 0.5 * (a + b)),
         (Dimension::NONE, _) => format!("{:?}", (9.0 - 0.5 * k as f64).max(1.0)),
-        _ if p.mixing == Mixing::Size => "\"3.4 A\"".to_owned(),
+        _ if p.mixing == Mixing::Size && p.dimension == Dimension::LENGTH => "\"3.4 A\"".to_owned(),
         (d, _) => format!("\"{}\"", example(d)),
     }
 }
