@@ -250,13 +250,15 @@ fn kind_in_words(entry: &Listed) -> &'static str {
     }
 }
 
-/// A value that parameter number `k` may have, as TOML. Plain numbers fall, as exponents usually do.
+/// A value that parameter number `k` may have, as TOML. Plain numbers and lengths fall, as exponents and
+/// widths usually do.
 fn value(k: usize, p: &Param) -> String {
     match (p.dimension, p.range) {
         (_, Range::Integer(least, _)) => format!("{}", f64::from(least.max(1))),
         (Dimension::NONE, Range::Within(a, b)) => format!("{}", 0.5 * (a + b)),
         (Dimension::NONE, _) => format!("{:?}", (9.0 - 0.5 * k as f64).max(1.0)),
         _ if p.mixing == Mixing::Size && p.dimension == Dimension::LENGTH => "\"3.4 A\"".to_owned(),
+        (Dimension::LENGTH, _) => format!("\"{:?} A\"", (9.0 - 0.5 * k as f64).max(1.0)),
         (d, _) => format!("\"{}\"", example(d)),
     }
 }

@@ -8,7 +8,9 @@ use own_potential::NineSix;
 
 #[test]
 fn every_derivative_agrees_with_differences() {
-    let report = check_energy::<Pair<NineSix>>(&[0.7, 0.34], &[vec![0.3], vec![0.34], vec![0.5], vec![0.9]]);
+    // the vector between the two atoms, near and far
+    let places = [[0.3, 0.05, -0.1], [0.2, -0.2, 0.2], [0.4, 0.3, 0.1], [-0.1, 0.2, 0.9]];
+    let report = check_energy::<Pair<NineSix>>(&[0.7, 0.34], &places.map(|d| d.to_vec()));
     assert!(report.ok(), "{report}");
 }
 
