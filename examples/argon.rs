@@ -28,7 +28,7 @@ mod liquid;
 use liquid::Liquid;
 use md::analysis::msd::CM2_PER_S;
 use md::analysis::{Msd, Rdf, blocks, rdf};
-use md::integrate::VelocityVerlet;
+use md::integrate::{VelocityVerlet, kinetic_energy};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -121,7 +121,7 @@ fn settle(argon: &mut Liquid) -> Result<(), Box<dyn Error>> {
         if missing.abs() <= 0.5 {
             return Ok(());
         }
-        let kinetic = argon.state.kinetic_energy(&argon.atoms.masses);
+        let kinetic = kinetic_energy(&argon.atoms.masses, &argon.state.velocities);
         let energy = HEAT_CAPACITY * argon.boltzmann * argon.atoms.len() as f64 * missing;
         let scale = (1.0 + energy / kinetic).sqrt();
         argon.state.velocities.iter_mut().for_each(|v| *v = v.map(|x| x * scale));

@@ -127,6 +127,8 @@ pub enum Builder {
     Triples {
         /// Makes the term.
         build: fn(&str, ParameterTable, TypeTriples) -> Box<dyn Term>,
+        /// Whether (i, j, k) and (i, k, j) may have different parameters.
+        ordered: bool,
     },
     /// A group as a whole.
     Global {
@@ -287,13 +289,13 @@ impl Visitor for Catalog {
         let build = |name: &str, table: ParameterTable, types: TypeTriples| {
             Entry::boxed(name, table, TripletLaw::<E>::new(types))
         };
-        self.add(EnergyKind::ManyBody, &E::ABOUT, Builder::Triples { build });
+        self.add(EnergyKind::ManyBody, &E::ABOUT, Builder::Triples { build, ordered: false });
     }
     fn site<E: SiteEnergy>(&mut self) {
         let build = |name: &str, table: ParameterTable, types: TypeTriples| {
             Entry::boxed(name, table, SiteLaw::<E>::new(types))
         };
-        self.add(EnergyKind::ManyBody, &E::ABOUT, Builder::Triples { build });
+        self.add(EnergyKind::ManyBody, &E::ABOUT, Builder::Triples { build, ordered: true });
     }
     fn global<E: GlobalEnergy>(&mut self) {
         let build = |name: &str, table: ParameterTable, group: Vec<u32>| {

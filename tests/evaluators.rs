@@ -8,8 +8,6 @@
 //! Systems are made so that no pair is near a distance where the energy is not smooth (a cut-off, say), and
 //! differences never reach across one. How closely things agreed is printed (`--nocapture`).
 
-#[path = "evaluators/difference.rs"]
-mod difference;
 #[path = "evaluators/report.rs"]
 mod report;
 #[path = "evaluators/subjects.rs"]
@@ -17,7 +15,7 @@ mod subjects;
 #[path = "evaluators/systems.rs"]
 mod systems;
 
-use difference::{derivative, derivatives};
+use md::autodiff::Richardson;
 use md::catalog::{Builder, Ending, EnergyKind};
 use md::forces::{ForceError, ForceSource, Forces, Kind};
 use md::potentials::Vec3;
@@ -36,6 +34,11 @@ const KINDS: &[Kind] = &[
 ];
 /// Those that compute with plain numbers.
 const PLAIN: &[Kind] = &[Kind::Tape, Kind::Fused];
+
+/// Differences with steps from `step` down, of derivatives of which `scale` is a large one.
+fn differences(step: f64, scale: f64) -> Richardson {
+    Richardson { step, levels: 7, tables: 4, enough: 1e-10, scale }
+}
 
 impl Bench {
     fn try_forces(&mut self, kind: Kind) -> Result<Forces, ForceError> {
@@ -130,20 +133,21 @@ fn forces_agree_with_differences_of_the_energy() {
             for i in order {
                 for axis in 0..3 {
                     let scale = oracle[i][axis].abs().max(floor);
-                    let (slope, own) = derivative(0.9 * steps[i], 1e-10 * scale, |h| {
+                    let moved = |h| {
                         let mut d = [0.0; 3];
                         d[axis] = h;
                         moves[i] = Vec3::new(d[0], d[1], d[2]);
                         let e = bench.energy(Some(&moves), None);
                         moves[i] = Vec3::new(0.0, 0.0, 0.0);
                         e
-                    });
+                    };
+                    let slope = differences(0.9 * steps[i], scale).derivative(moved, 0.0);
                     // beside a nearly straight angle the differences have an error of their own, which is granted
-                    let own = if own == 0.0 { 0.0 } else { own / scale };
+                    let own = if slope.error == 0.0 { 0.0 } else { slope.error / scale };
                     let title = if subject.is_bonded() { "bonded: " } else { "" }.to_string();
                     report.note(&(title.clone() + "the differences"), &bench.place, own, 1e-7);
                     for (kind, f) in &forces {
-                        let error = (f.forces[i][axis] + slope).abs();
+                        let error = (f.forces[i][axis] + slope.value).abs();
                         let error = if error == 0.0 { 0.0 } else { error / scale };
                         let place = format!("{}, atom {i} {axis}", bench.place);
                         report.note(
@@ -194,7 +198,7 @@ fn virial_agrees_with_differences_of_strained_energies() {
         for system in subject.systems() {
             let mut bench = Bench::new(&subject, &system);
             let virials: Vec<_> = KINDS.iter().map(|&kind| (kind, bench.forces(kind).virial)).collect();
-            let enough = 1e-10 * largest(&virials[0].1);
+            let differences = differences(1e-3, largest(&virials[0].1));
             let strain = |a: usize, b: usize, h: f64| {
                 let mut e = [[0.0; 3]; 3];
                 e[a][b] = h;
@@ -203,7 +207,8 @@ fn virial_agrees_with_differences_of_strained_energies() {
             let mut slopes = [[0.0; 3]; 3];
             for a in 0..3 {
                 for b in 0..3 {
-                    slopes[a][b] = derivative(1e-3, enough, |h| bench.energy(None, Some(strain(a, b, h)))).0;
+                    let strained = |h| bench.energy(None, Some(strain(a, b, h)));
+                    slopes[a][b] = differences.derivative(strained, 0.0).value;
                 }
             }
             for (kind, w) in &virials {
@@ -213,11 +218,11 @@ fn virial_agrees_with_differences_of_strained_energies() {
                 let cell = bench.cell.clone();
                 for a in 0..3 {
                     for b in 0..3 {
-                        slopes[a][b] = derivative(1e-3, enough, |h| {
+                        let strained = |h| {
                             bench.cell = cell.strained(strain(a, b, h)).unwrap();
                             bench.energy(None, None)
-                        })
-                        .0;
+                        };
+                        slopes[a][b] = differences.derivative(strained, 0.0).value;
                     }
                 }
                 report.same(
@@ -254,14 +259,15 @@ fn parameter_gradients_agree_with_differences() {
             let chosen = Random::of(&bench.place).shuffled(all.len());
             for &k in chosen.iter().take(60) {
                 let scale = weights[k].abs().max(1e-3 * scale);
-                let (slope, _) = derivative(CLEAR, 1e-10 * scale, |h| {
+                let changed = |h| {
                     let mut changed = all.clone();
                     changed[k] *= 1.0 + h;
                     let (theta, charges) = changed.split_at(theta.len());
                     bench.evaluator.terms_mut()[0].set_parameters(theta);
                     bench.evaluator.set_charges(charges);
                     bench.energy(None, None)
-                });
+                };
+                let slope = differences(CLEAR, scale).derivative(changed, 0.0).value;
                 bench.evaluator.terms_mut()[0].set_parameters(&theta);
                 bench.evaluator.set_charges(&charges);
                 let place = format!("{}, {}", bench.place, gradient[k].0);
@@ -297,12 +303,13 @@ fn hessian_products_agree_with_differences_of_forces() {
             // (a third of the clearance, since both atoms of a pair move, by up to √3 each)
             let positions = bench.positions.clone();
             let scale = largest(hv.as_flattened());
-            let slopes = derivatives(0.28 * CLEAR, 1e-10 * scale, &mut |h| {
+            let gradient = |h| {
                 bench.positions = positions.clone();
                 bench.positions.advance_all(&bench.cell, |i| scaled(v[i], h)).unwrap();
-                bench.forces(Kind::Fused).forces.concat().iter().map(|f| -f).collect()
-            });
-            let slopes: Vec<f64> = slopes.iter().map(|s| s.0).collect();
+                bench.forces(Kind::Fused).forces.concat().iter().map(|f| -f).collect::<Vec<_>>()
+            };
+            let slopes = differences(0.28 * CLEAR, scale).derivatives(gradient, 0.0);
+            let slopes: Vec<f64> = slopes.iter().map(|s| s.value).collect();
             report.same("against differences", &bench.place, hv.as_flattened(), &slopes, 0.0, 1e-7);
         }
     }

@@ -43,13 +43,11 @@ struct Document {
     checks: Vec<Row>,
 }
 
-/// A derivative and a finite difference may differ by this, and by what is uncertain in the difference.
+/// A derivative and a finite difference may differ by this. A difference that is more uncertain tells nothing: the
+/// energy jumps or bends nearby, or the force is next to nothing.
 const DIFFERENCE: f64 = 1e-6;
 /// Two exact derivatives may differ by this.
 const ROUNDING: f64 = 1e-9;
-/// A difference that is more uncertain than this tells nothing: the energy jumps or bends nearby, or the force is
-/// next to nothing.
-const UNCERTAIN: f64 = 1e-4;
 /// With more atoms than this nothing is recorded on one tape.
 const TAPE: usize = 10_000;
 const AXES: [&str; 3] = ["x", "y", "z"];
@@ -125,17 +123,15 @@ impl Worst {
         }
     }
 
-    /// The same with a finite difference, whose own error is granted.
+    /// The same with a finite difference, unless its own error is larger than the limit.
     fn difference(&mut self, a: f64, d: Difference, noise: f64, scale: f64, place: impl FnOnce() -> String) {
         let uncertain = 3.0 * d.error + 10.0 * noise / d.step;
         // (a NaN is uncertain)
-        let good = uncertain <= UNCERTAIN * scale;
-        if !good {
-            self.skipped += 1;
-            return;
+        let good = uncertain <= self.limit * scale;
+        match good {
+            true => self.exact(a, d.value, scale, place),
+            false => self.skipped += 1,
         }
-        let off = ((a - d.value).abs() - uncertain).max(0.0);
-        self.exact(off, 0.0, scale, place);
     }
 
     fn row(mut self, term: &str, quantity: &'static str) -> Row {
@@ -179,14 +175,20 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
     let virial_floor = (1e-3 * of_virial).max(tiny);
     let mut rows = Vec::new();
 
-    // by differences: the atom with the largest force and others all over the list
+    // by differences: the atom with the largest force and others all over the list, those that can be moved
+    // furthest before a distance crosses a cut-off
+    let clearance = evaluator.clearance(cell, positions)?;
     let count = (100_000 / n.max(1)).clamp(3, 30).min(n);
     let largest = |i: &usize| fused.forces[*i].iter().fold(0.0f64, |m, x| m.max(x.abs()));
     let most = (0..n).max_by(|a, b| largest(a).total_cmp(&largest(b)));
-    let mut sample: Vec<usize> = (0..count).map(|k| k * n / count).chain(most).collect();
+    let clearest = |k: usize| {
+        let part = k * n / count..(k + 1) * n / count;
+        part.max_by(|&a, &b| clearance[a].min(step).total_cmp(&clearance[b].min(step)).then(b.cmp(&a)))
+    };
+    let mut sample: Vec<usize> = (0..count).filter_map(clearest).chain(most).collect();
     sample.sort_unstable();
     sample.dedup();
-    let differences = Richardson { step, levels: 6, tables: 3, enough: 1e-9 };
+    let differences = Richardson { step, levels: 6, tables: 3, enough: 1e-9, scale: floor };
     let mut moves = vec![Vec3::new(0.0, 0.0, 0.0); n];
     let mut worst = Worst::new(DIFFERENCE);
     let mut failed = None;
@@ -209,6 +211,7 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
         noise = noise.max((a - 2.0 * b + c).abs());
     }
     for &i in &sample {
+        let differences = Richardson { step: step.min(0.9 * clearance[i]), ..differences };
         for axis in 0..3 {
             let d = differences.derivative(
                 |x| {
@@ -231,7 +234,7 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
     }
     rows.push(row);
     let mut worst = Worst::new(DIFFERENCE);
-    let differences = Richardson { step: 3e-4, ..differences };
+    let differences = Richardson { step: 3e-4, scale: virial_floor, ..differences };
     let mut strained = |a: usize, b: usize, x: f64| {
         let mut strain = [[0.0; 3]; 3];
         strain[a][b] += 0.5 * x;

@@ -3,6 +3,7 @@
 use super::{Failure, Input, Outcome, say, table};
 use crate::catalog::Catalog;
 use crate::forces::{Evaluator, ForceSource, Forces};
+use crate::integrate::kinetic_energy;
 use crate::plot::scale::significant;
 use crate::run::{instant_pressure, term_names};
 use crate::units::UnitSystem;
@@ -74,7 +75,7 @@ impl Energy {
         let mut out = Forces::default();
         evaluator.evaluate(&plan.state.cell, &plan.state.positions, &mut out).map_err(cannot)?;
         let kinetic = match plan.has_velocities {
-            true => plan.state.kinetic_energy(&plan.atoms.masses),
+            true => kinetic_energy(&plan.atoms.masses, &plan.state.velocities),
             false => 0.0,
         };
         let cell = &plan.state.cell;

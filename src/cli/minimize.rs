@@ -1,7 +1,7 @@
 //! `md minimize`
 
 use super::run::{directory, failure, interrupt};
-use super::{Failure, Input, Outcome, quoted, say, table, tell};
+use super::{Failure, How, Input, Outcome, quoted, say, table, tell};
 use crate::catalog::Catalog;
 use crate::forces::Term;
 use crate::input::plan::{Stage, Task};
@@ -23,20 +23,13 @@ pub(super) struct Minimize {
     /// Folder for the results [default: outputs/<input's name>-minimized, or the next free -2, -3 …]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Threads to compute with [default: one a core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
-    /// Replace the run that is in the folder
-    #[arg(long)]
-    force: bool,
-    /// Print nothing but errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    how: How,
 }
 
 impl Minimize {
     pub(super) fn run(self, catalog: &Catalog) -> Outcome {
-        let mut plan = self.input.plan(catalog, self.quiet)?;
+        let mut plan = self.input.plan(catalog, self.how.quiet)?;
         let reduced = plan.units == UnitSystem::Lj;
         let (force, longest_move) = if reduced { (1e-3, 0.1) } else { (1.0, 0.02) };
         let first = plan.stages.first();
@@ -57,15 +50,15 @@ impl Minimize {
         plan.output.trajectories.clear();
         let names = term_names(&plan.setup.terms as &[Box<dyn Term>]);
         let stem = format!("{}-minimized", self.input.stem());
-        let directory = directory(self.output.as_deref(), &stem, false, self.force, self.quiet)?;
+        let directory = directory(self.output.as_deref(), &stem, false, self.how.force, self.how.quiet)?;
         let options = RunOptions {
-            threads: self.threads.map(usize::from),
-            progress: if self.quiet { Mode::Quiet } else { Mode::Auto },
+            threads: self.how.threads.map(usize::from),
+            progress: if self.how.quiet { Mode::Quiet } else { Mode::Auto },
             interrupt: interrupt(),
             ..RunOptions::new(&directory)
         };
         let summary = crate::run::run(plan, &options).map_err(failure)?;
-        if self.quiet {
+        if self.how.quiet {
             return Ok(ExitCode::SUCCESS);
         }
         let unit = if reduced { "ε" } else { "kJ/mol" };

@@ -65,6 +65,20 @@ struct Input {
     set: Vec<(String, String)>,
 }
 
+/// How a command that takes its time is carried out.
+#[derive(Args, Clone)]
+struct How {
+    /// Threads to compute with [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Replace the run that is in the folder
+    #[arg(long)]
+    force: bool,
+    /// Print nothing but errors
+    #[arg(long)]
+    quiet: bool,
+}
+
 fn setting(text: &str) -> Result<(String, String), String> {
     let (path, value) = text.split_once('=').ok_or("it should look like path.to.key=value")?;
     Ok((path.trim().to_owned(), value.trim().to_owned()))

@@ -1,6 +1,6 @@
 //! `md run`
 
-use super::{Failure, Input, Outcome, quoted, say, tell};
+use super::{Failure, How, Input, Outcome, quoted, say, tell};
 use crate::catalog::Catalog;
 use crate::observe::progress::Mode;
 use crate::run::{Ending, RunError, RunOptions, Summary, files, holds_run};
@@ -21,38 +21,32 @@ pub(super) struct Run {
     /// Folder for the results [default: outputs/<input's name>, or the next free -2, -3 …]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Threads to compute with [default: one a core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
     /// Go on from the restart file in the folder
-    #[arg(long)]
+    #[arg(long, conflicts_with = "force")]
     resume: bool,
-    /// Replace the run that is in the folder
-    #[arg(long, conflicts_with = "resume")]
-    force: bool,
     /// Stop, ready to be resumed, after this time: "30 min", "1 h 30 min", "90 s"
     #[arg(long, value_name = "T", value_parser = duration)]
     max_time: Option<Duration>,
-    /// Print nothing but errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    how: How,
 }
 
 impl Run {
     pub(super) fn run(self, catalog: &Catalog) -> Outcome {
-        let plan = self.input.plan_with_steps(self.steps, catalog, self.quiet)?;
+        let plan = self.input.plan_with_steps(self.steps, catalog, self.how.quiet)?;
         let stem = self.input.stem();
-        let directory = directory(self.output.as_deref(), &stem, self.resume, self.force, self.quiet)?;
+        let directory =
+            directory(self.output.as_deref(), &stem, self.resume, self.how.force, self.how.quiet)?;
         let options = RunOptions {
             resume: self.resume,
-            threads: self.threads.map(usize::from),
+            threads: self.how.threads.map(usize::from),
             max_time: self.max_time,
-            progress: if self.quiet { Mode::Quiet } else { Mode::Auto },
+            progress: if self.how.quiet { Mode::Quiet } else { Mode::Auto },
             interrupt: interrupt(),
             ..RunOptions::new(&directory)
         };
         let summary = crate::run::run(plan, &options).map_err(failure)?;
-        if !self.quiet {
+        if !self.how.quiet {
             say(&format!("{summary}{}", self.how_to_go_on(&summary)))?;
         }
         Ok(ExitCode::SUCCESS)

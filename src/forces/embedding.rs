@@ -1,9 +1,9 @@
 //! Density → embedding energies, in two passes over the neighbours.
 
 use super::chunks::{each_atom, each_chunk};
-use super::pair::{Near, Pull, TypePairs, closest, full, gather, within};
+use super::pair::{Near, Pull, TypePairs, full, gather, within};
 use super::parameters::{ParameterTable, PreparedTable};
-use super::term::{Closest, Law, ListNeed, Prepared, Sink, Sums};
+use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
 use super::view::{Frame, View};
 use crate::autodiff::Dual;
 use crate::autodiff::lanes::Lanes;
@@ -127,7 +127,7 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
         });
     }
 
-    fn closest(&self, frame: &Frame) -> Option<Closest> {
-        closest(frame, &frame.lists[self.list], self.range)
+    fn reach(&self) -> Option<Reach<'_>> {
+        Some(self.types.reach(self.list))
     }
 }

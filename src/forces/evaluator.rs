@@ -184,6 +184,19 @@ impl Evaluator {
         Ok(self.terms.iter().map(|t| t.energy(&view)).collect())
     }
 
+    /// For each atom how far, in nm, the distances to its neighbours are from a cut-off at least: within that, moving
+    /// the atom crosses none. (An energy may jump or bend at its cut-off, which differences must not reach across.)
+    ///
+    /// # Errors
+    /// Where there is no neighbour list.
+    pub fn clearance(&mut self, cell: &Cell, positions: &Positions) -> Result<Vec<f64>, ForceError> {
+        self.prepare(cell, positions)?;
+        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        let mut clearance = vec![f64::INFINITY; frame.atoms.len()];
+        self.terms.iter().filter_map(|t| t.reach()).for_each(|reach| reach.clearance(&frame, &mut clearance));
+        Ok(clearance)
+    }
+
     /// Gradient and Hessian–vector product H·v, forward over reverse on one tape.
     ///
     /// # Errors
@@ -293,7 +306,7 @@ impl Evaluator {
                 return ForceError::NotFinite {
                     atom,
                     term: term.name().into(),
-                    closest: term.closest(&frame),
+                    closest: term.reach().and_then(|reach| reach.closest(&frame)),
                 };
             }
         }

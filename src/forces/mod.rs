@@ -25,7 +25,7 @@ mod view;
 
 pub use evaluator::{Charges, Evaluator, Kind, Setup};
 pub use parameters::{ParameterTable, PreparedTable, Slot};
-pub use term::{Closest, Entry, Law, ListNeed, Prepared, Sink, Sums, Term};
+pub use term::{Closest, Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term};
 pub use view::{Frame, Neighborhood, View};
 
 use crate::neighbors::{ExclusionError, NeighborError};

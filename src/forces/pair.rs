@@ -2,7 +2,7 @@
 
 use super::chunks::each_atom;
 use super::parameters::{ParameterTable, PreparedTable};
-use super::term::{Closest, Law, ListNeed, Prepared, Sink, Sums};
+use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
 use super::view::{Frame, Neighborhood, View};
 use crate::autodiff::Dual;
 use crate::autodiff::lanes::Lanes;
@@ -50,6 +50,10 @@ impl TypePairs {
         for (cutoff2, &row) in self.cutoff2.iter_mut().zip(&self.rows).filter(|(c, _)| **c > 0.0) {
             *cutoff2 = parameters.field(row as usize, own).powi(2);
         }
+    }
+    /// The cut-offs, for neighbours from that list.
+    pub(super) fn reach(&self, list: usize) -> Reach<'_> {
+        Reach { list, types: self.types, cutoff2: &self.cutoff2 }
     }
     /// The largest cut-off.
     pub fn range(&self) -> f64 {
@@ -193,8 +197,8 @@ impl<E: PairEnergy> Law for PairLaw<E> {
         special_pairs(frame, types, special, E::FACTOR, sink, &pair, &own);
     }
 
-    fn closest(&self, frame: &Frame) -> Option<Closest> {
-        closest(frame, &frame.lists[self.list], self.range)
+    fn reach(&self) -> Option<Reach<'_>> {
+        Some(self.types.reach(self.list))
     }
 }
 
@@ -233,21 +237,6 @@ fn special_pairs(
             sink.sums.add_energy(factor(kind, frame.coulomb, q[i], q[i]).map_or(own, |f| f * own));
         }
     }
-}
-
-/// The two nearest atoms of a list within `range`.
-pub(super) fn closest(frame: &Frame, near: &Neighborhood, range: f64) -> Option<Closest> {
-    let mut best: Option<Closest> = None;
-    for i in 0..frame.atoms.len() {
-        for &n in near.list.row(i) {
-            let [x, y, z] = near.vector(frame.cell, i, n);
-            let distance = (x * x + y * y + z * z).sqrt();
-            if distance < best.map_or(range, |b| b.distance) {
-                best = Some(Closest { atoms: [i, n.j as usize], distance });
-            }
-        }
-    }
-    best
 }
 
 /// A neighbour within the cut-off.

@@ -1,9 +1,8 @@
 //! Energies of a site: any function of all the neighbours of an atom.
 
-use super::pair::closest;
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::Shares;
-use super::term::{Closest, Law, ListNeed, Prepared, Sink};
+use super::term::{Law, ListNeed, Prepared, Reach, Sink};
 use super::triplet::{NO_ROW, TypeTriples, range};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::Lanes;
@@ -118,7 +117,7 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
         });
     }
 
-    fn closest(&self, frame: &Frame) -> Option<Closest> {
-        closest(frame, &frame.lists[self.list], range(&self.reach2))
+    fn reach(&self) -> Option<Reach<'_>> {
+        Some(Reach { list: self.list, types: self.types.types, cutoff2: &self.reach2 })
     }
 }

@@ -94,9 +94,55 @@ pub trait Law: Send + Sync + 'static {
     where
         Self: Sized;
 
-    /// The interaction of shortest distance among those in range, for error messages: atoms and distance.
-    fn closest(&self, _frame: &Frame) -> Option<Closest> {
+    /// Which neighbours take part, for what is said about them outside the kernels.
+    fn reach(&self) -> Option<Reach<'_>> {
         None
+    }
+}
+
+/// The cut-offs of a law, and the list that its neighbours are found in.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach<'a> {
+    /// Which of the frame's lists.
+    pub list: usize,
+    /// How many types of atoms.
+    pub types: usize,
+    /// Squares of the cut-offs in nm², types × types; 0 where there is no interaction.
+    pub cutoff2: &'a [f64],
+}
+
+impl Reach<'_> {
+    /// Calls `visit(i, j, distance, cut-off)` for each list entry between types that interact.
+    fn each(&self, frame: &Frame, mut visit: impl FnMut(usize, usize, f64, f64)) {
+        let (near, t) = (&frame.lists[self.list], &frame.atoms.types);
+        for i in 0..t.len() {
+            for &n in near.list.row(i) {
+                let j = n.j as usize;
+                let cutoff2 = self.cutoff2[t[i] as usize * self.types + t[j] as usize];
+                if cutoff2 > 0.0 {
+                    let [x, y, z] = near.vector(frame.cell, i, n);
+                    visit(i, j, (x * x + y * y + z * z).sqrt(), cutoff2.sqrt());
+                }
+            }
+        }
+    }
+
+    /// The interaction of shortest distance.
+    pub fn closest(&self, frame: &Frame) -> Option<Closest> {
+        let mut best: Option<Closest> = None;
+        self.each(frame, |i, j, distance, cutoff| {
+            if distance < best.map_or(cutoff, |b| b.distance) {
+                best = Some(Closest { atoms: [i, j], distance });
+            }
+        });
+        best
+    }
+
+    /// Lowers each atom's entry to how far its distances are from a cut-off at least.
+    pub fn clearance(&self, frame: &Frame, clearance: &mut [f64]) {
+        self.each(frame, |i, _, distance, cutoff| {
+            clearance[i] = clearance[i].min((distance - cutoff).abs());
+        });
     }
 }
 
@@ -138,8 +184,8 @@ pub trait Term: Send + Sync {
     #[doc(hidden)]
     #[cfg(debug_assertions)]
     fn fused_two(&mut self, frame: &Frame, sink: &mut Sink);
-    /// See [`Law::closest`].
-    fn closest(&self, frame: &Frame) -> Option<Closest>;
+    /// See [`Law::reach`].
+    fn reach(&self) -> Option<Reach<'_>>;
 }
 
 /// A law with its name and parameters.
@@ -202,8 +248,8 @@ impl<L: Law> Term for Entry<L> {
     fn fused_two(&mut self, frame: &Frame, sink: &mut Sink) {
         self.law.fused::<Two>(frame, &self.prepared, sink);
     }
-    fn closest(&self, frame: &Frame) -> Option<Closest> {
-        self.law.closest(frame)
+    fn reach(&self) -> Option<Reach<'_>> {
+        self.law.reach()
     }
 }
 

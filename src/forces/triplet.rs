@@ -1,9 +1,8 @@
 //! Features → triplets energies (Stillinger–Weber).
 
-use super::pair::closest;
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::Shares;
-use super::term::{Closest, Law, ListNeed, Prepared, Sink};
+use super::term::{Law, ListNeed, Prepared, Reach, Sink};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::Lanes;
 use crate::autodiff::{Dual, StackTape, StackVar};
@@ -275,7 +274,7 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
         });
     }
 
-    fn closest(&self, frame: &Frame) -> Option<Closest> {
-        closest(frame, &frame.lists[self.list], range(&self.reach2))
+    fn reach(&self) -> Option<Reach<'_>> {
+        Some(Reach { list: self.list, types: self.types.types, cutoff2: &self.reach2 })
     }
 }

@@ -322,6 +322,18 @@ pub struct Scan {
 }
 
 impl Scan {
+    /// The frames that `next` finds, until there is none or one that is broken.
+    pub(super) fn of(mut next: impl FnMut() -> Result<Option<FrameMark>, FormatError>) -> Self {
+        let mut scan = Scan::default();
+        loop {
+            match next() {
+                Ok(Some(mark)) => scan.frames.push(mark),
+                Ok(None) => return scan,
+                Err(e) => return Scan { rest: Some(e), ..scan },
+            }
+        }
+    }
+
     /// The byte after the last complete frame.
     pub fn end(&self) -> u64 {
         self.frames.last().map_or(0, |f| f.end)

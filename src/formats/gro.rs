@@ -401,17 +401,7 @@ fn cell(line: &str) -> Result<Option<[[f64; 3]; 3]>, String> {
 /// there with its newline.
 pub fn scan(reader: impl BufRead) -> Scan {
     let mut lines = Lines::new(reader);
-    let mut scan = Scan::default();
-    loop {
-        match mark(&mut lines) {
-            Ok(Some(mark)) => scan.frames.push(mark),
-            Ok(None) => return scan,
-            Err(e) => {
-                scan.rest = Some(e);
-                return scan;
-            }
-        }
-    }
+    Scan::of(|| mark(&mut lines))
 }
 
 fn mark<R: BufRead>(lines: &mut Lines<R>) -> Result<Option<FrameMark>, FormatError> {

@@ -977,17 +977,7 @@ fn logical(token: &str) -> Option<bool> {
 /// line must be there with its newline.
 pub fn scan(reader: impl BufRead) -> Scan {
     let mut lines = Lines::new(reader);
-    let mut scan = Scan::default();
-    loop {
-        match mark(&mut lines) {
-            Ok(Some(mark)) => scan.frames.push(mark),
-            Ok(None) => return scan,
-            Err(e) => {
-                scan.rest = Some(e);
-                return scan;
-            }
-        }
-    }
+    Scan::of(|| mark(&mut lines))
 }
 
 fn mark<R: BufRead>(lines: &mut Lines<R>) -> Result<Option<FrameMark>, FormatError> {

@@ -39,8 +39,8 @@ pub(super) fn build(model: &Model, raw: &Raw, joined: &Joined) -> Result<Vec<Box
                 embedded(model, energy, &types)?;
                 terms.push(build(name, ending, table, types));
             }
-            Builder::Triples { build } => {
-                let (table, types) = by_triples(model, energy)?;
+            Builder::Triples { build, ordered } => {
+                let (table, types) = by_triples(model, energy, ordered)?;
                 terms.push(build(name, table, types));
             }
             Builder::Field { build, .. } => {
@@ -427,7 +427,13 @@ fn embedded(model: &Model, energy: &Energy, types: &TypePairs) -> Result<(), Rep
     Ok(())
 }
 
-fn by_triples(model: &Model, energy: &Energy) -> Result<(ParameterTable, TypeTriples), Reported> {
+/// Rows by three types, the middle atom first; where the order of the other two has no meaning, one of the two
+/// orders will do.
+fn by_triples(
+    model: &Model,
+    energy: &Energy,
+    ordered: bool,
+) -> Result<(ParameterTable, TypeTriples), Reported> {
     let params = energy.listed.about.params;
     let n = model.atoms.type_names.len();
     let mut table = ParameterTable::new(params.len());
@@ -441,6 +447,26 @@ fn by_triples(model: &Model, energy: &Energy) -> Result<(ParameterTable, TypeTri
         types.rows[at] = table.row(&slots) as u32;
     }
     for at in 0..n * n * n {
+        let swapped = at / (n * n) * n * n + at % n * n + at / n % n;
+        let (one, other) = (types.rows[at], types.rows[swapped]);
+        if !ordered && one == NO_ROW {
+            types.rows[at] = other;
+        } else if !ordered && other != NO_ROW {
+            let differs = |&k: &usize| table.field(one as usize, k) != table.field(other as usize, k);
+            if let Some(k) = (0..params.len()).find(differs) {
+                let [first, then] = [at, swapped].map(|at| seen[&at]);
+                let message = format!(
+                    "{} and {} are the same triple, but differ in `{}`",
+                    first.value, then.value, params[k].name
+                );
+                let help = "the order of the two neighbours has no meaning here: leave one of them out";
+                let diagnostic = Diagnostic::error(message)
+                    .at(then.place.clone(), "")
+                    .also(first.place.clone(), "the other order")
+                    .help(help);
+                return Err(model.document.report(diagnostic));
+            }
+        }
         if types.rows[at] == NO_ROW {
             let name = |k: usize| model.atoms.type_names[k].as_str();
             let triple = [name(at / n / n), name(at / n % n), name(at % n)].join("-");

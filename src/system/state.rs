@@ -18,11 +18,3 @@ pub struct State {
     /// Time in ps since the run began.
     pub time: f64,
 }
-
-impl State {
-    /// The kinetic energy ½ Σ m v² in kJ/mol.
-    pub fn kinetic_energy(&self, masses: &[f64]) -> f64 {
-        let terms = masses.iter().zip(&self.velocities);
-        0.5 * terms.map(|(m, [x, y, z])| m * (x * x + y * y + z * z)).sum::<f64>()
-    }
-}

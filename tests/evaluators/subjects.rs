@@ -314,7 +314,7 @@ impl Subject {
                 build(name, self.ending, table, types(), special)
             }
             Builder::Embedding { build } => build(name, self.ending, table, types()),
-            Builder::Triples { build } => {
+            Builder::Triples { build, .. } => {
                 let rows = (0..TYPES.pow(3) as u32).collect();
                 build(name, table, TypeTriples { types: TYPES, rows })
             }

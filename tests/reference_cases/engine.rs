@@ -423,7 +423,7 @@ pub fn triples_term(
     triples: &Triples,
 ) -> Box<dyn Term> {
     let listed = find(catalog, EnergyKind::ManyBody, energy);
-    let Builder::Triples { build } = listed.builder else { unreachable!() };
+    let Builder::Triples { build, .. } = listed.builder else { unreachable!() };
     let width = listed.about.params.len();
     let mut table = ParameterTable::new(width);
     let rows: BTreeMap<_, _> = triples

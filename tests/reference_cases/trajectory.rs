@@ -34,8 +34,8 @@ pub fn run(path: &Path) -> Outcome {
                 let [at, potential, kinetic] = array(row);
                 if at == step as f64 {
                     let what = format!("{kind:?}, step {step}");
-                    report.energy(&what, motion.forces.energy(), potential, 1e-8);
-                    report.energy(&what, motion.kinetic_energy(), kinetic, 1e-8);
+                    report.energy(&what, motion.forces.energy(), potential, 1e-11);
+                    report.energy(&what, motion.kinetic_energy(), kinetic, 1e-11);
                 }
             }
             for snapshot in list(&reference["snapshots"]).iter().filter(|s| count(&s["step"]) == step) {

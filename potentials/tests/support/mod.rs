@@ -2,36 +2,14 @@
 //! derivatives by `Dual`, and the same by differences.
 #![allow(dead_code)]
 
+pub mod random;
+
 use potentials::{Coefficient, Dual, Scalar};
+pub use random::Random;
 
 /// An energy as a function of plain lists.
 pub trait Function {
     fn eval<S: Scalar, P: Coefficient<S>>(&self, x: &[S], p: &[P]) -> S;
-}
-
-/// Reproducible random numbers (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-    pub fn within(&mut self, a: f64, b: f64) -> f64 {
-        a + (b - a) * self.unit()
-    }
-    pub fn direction(&mut self) -> [f64; 3] {
-        loop {
-            let v = [0; 3].map(|_| self.within(-1.0, 1.0));
-            let n = v.iter().map(|c| c * c).sum::<f64>().sqrt();
-            if (0.1..1.0).contains(&n) {
-                return v.map(|c| c / n);
-            }
-        }
-    }
 }
 
 #[inline(never)]
