@@ -22,6 +22,9 @@
 //! }
 //! ```
 
+// Lanes read and write memory without checks: the one thing that keeps up with kernels written by hand.
+#![allow(unsafe_code)]
+
 mod two;
 
 #[doc(hidden)]
@@ -30,10 +33,44 @@ pub use two::{Two, TwoMask};
 use super::{Dual, Number, StackVar, Var};
 use potentials::Coefficient;
 
-/// `f64` or several of them side by side.
+/// What a lane holds: `f64` or `f32`.
+pub trait Element: Copy + Default + PartialOrd + std::fmt::Debug + Send + Sync + 'static {
+    /// The nearest number of this kind.
+    fn nearest(x: f64) -> Self;
+    /// The number, exactly.
+    fn wide(self) -> f64;
+}
+
+impl Element for f64 {
+    #[inline(always)]
+    fn nearest(x: f64) -> f64 {
+        x
+    }
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+}
+
+impl Element for f32 {
+    #[inline(always)]
+    fn nearest(x: f64) -> f32 {
+        x as f32
+    }
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+/// One number or several of them side by side.
+///
+/// What the provided methods do lane by lane, the registers of a processor do at once.
 pub trait Lanes: Number + Send + Sync + 'static {
-    /// How many numbers.
+    /// How many numbers; at most 32.
     const WIDTH: usize;
+    /// What they are in memory.
+    type Element: Element;
     /// A parameter of an energy of which no derivative is wanted: one value a lane.
     type Parameter: Parameter<Self>;
 
@@ -45,10 +82,78 @@ pub trait Lanes: Number + Send + Sync + 'static {
     fn sum(self) -> f64;
     /// The numbers as a parameter.
     fn parameter(self) -> Self::Parameter;
+
+    /// The lanes below `count`.
+    #[inline(always)]
+    fn first(count: usize) -> Self::Mask {
+        Self::gather(|k| k as f64).lt(Self::constant(count as f64))
+    }
+    /// The mask as bits, lane 0 the lowest.
+    fn bits(mask: Self::Mask) -> u32;
+    /// The integer nearest to x, of two the even one; for |x| < 2⁵¹ (2²² in single precision).
+    fn round(self) -> Self;
+    /// x with the lowest bit of its significand set.
+    fn odd(self) -> Self;
+
+    /// `WIDTH` numbers from memory.
+    ///
+    /// # Safety
+    /// As many must be there.
+    #[inline(always)]
+    unsafe fn load(from: *const Self::Element) -> Self {
+        // SAFETY: so says the caller
+        Self::gather(|k| unsafe { *from.add(k) }.wide())
+    }
+    /// Writes `WIDTH` numbers to memory.
+    ///
+    /// # Safety
+    /// There must be room for them.
+    #[inline(always)]
+    unsafe fn store(self, to: *mut Self::Element) {
+        for k in 0..Self::WIDTH {
+            // SAFETY: so says the caller
+            unsafe { *to.add(k) = Self::Element::nearest(self.lane(k)) };
+        }
+    }
+    /// Rows of four, turned: component c of row `slots[k]` in lane k of the c-th result.
+    ///
+    /// # Safety
+    /// `WIDTH` slots must be there, and a row for each.
+    #[inline(always)]
+    unsafe fn rows(rows: *const [Self::Element; 4], slots: *const u32) -> [Self; 4] {
+        // SAFETY: so says the caller
+        std::array::from_fn(|c| Self::gather(|k| unsafe { (*rows.add(*slots.add(k) as usize))[c] }.wide()))
+    }
+    /// Lane k is `table[index[k]]`.
+    ///
+    /// # Safety
+    /// `WIDTH` indices must be there, and a number for each.
+    #[inline(always)]
+    unsafe fn lookup(table: *const Self::Element, index: *const u16) -> Self {
+        // SAFETY: so says the caller
+        Self::gather(|k| unsafe { *table.add(usize::from(*index.add(k))) }.wide())
+    }
+    /// Writes `start + k` for each lane k of the mask, in order, and returns how many these are. What stands behind
+    /// them is undefined.
+    ///
+    /// # Safety
+    /// There must be room for `WIDTH` numbers, however many are written.
+    #[inline(always)]
+    unsafe fn compress(mask: Self::Mask, start: u32, to: *mut u32) -> usize {
+        let bits = Self::bits(mask);
+        let mut count = 0;
+        for k in 0..Self::WIDTH as u32 {
+            // SAFETY: so says the caller
+            unsafe { *to.add(count) = start + k };
+            count += (bits >> k & 1) as usize;
+        }
+        count
+    }
 }
 
 impl Lanes for f64 {
     const WIDTH: usize = 1;
+    type Element = f64;
     type Parameter = f64;
     #[inline(always)]
     fn gather(mut f: impl FnMut(usize) -> f64) -> f64 {
@@ -66,6 +171,20 @@ impl Lanes for f64 {
     #[inline(always)]
     fn parameter(self) -> f64 {
         self
+    }
+    #[inline(always)]
+    fn bits(mask: bool) -> u32 {
+        u32::from(mask)
+    }
+    #[inline(always)]
+    fn round(self) -> f64 {
+        // (a library call where the processor has no instruction for it, but a sum is one everywhere)
+        let big = 1.5 * (1u64 << 52) as f64;
+        (self + big) - big
+    }
+    #[inline(always)]
+    fn odd(self) -> f64 {
+        f64::from_bits(self.to_bits() | 1)
     }
 }
 

@@ -114,6 +114,7 @@ impl Scalar for Two {
 
 impl Lanes for Two {
     const WIDTH: usize = 2;
+    type Element = f64;
     type Parameter = Passive<Two>;
     #[inline(always)]
     fn gather(f: impl FnMut(usize) -> f64) -> Self {
@@ -130,5 +131,17 @@ impl Lanes for Two {
     #[inline(always)]
     fn parameter(self) -> Passive<Two> {
         Passive(self)
+    }
+    #[inline(always)]
+    fn bits(mask: TwoMask) -> u32 {
+        u32::from(mask.0[0]) | u32::from(mask.0[1]) << 1
+    }
+    #[inline(always)]
+    fn round(self) -> Two {
+        Two(self.0.map(Lanes::round))
+    }
+    #[inline(always)]
+    fn odd(self) -> Two {
+        Two(self.0.map(Lanes::odd))
     }
 }
