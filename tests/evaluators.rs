@@ -16,8 +16,9 @@ mod subjects;
 mod systems;
 
 use md::autodiff::Richardson;
+use md::autodiff::lanes::Isa;
 use md::catalog::{Builder, Ending, EnergyKind};
-use md::forces::{ForceError, ForceSource, Forces, Kind};
+use md::forces::{ForceError, ForceSource, Forces, Grid, Kind, Method};
 use md::potentials::Vec3;
 use md::system::Positions;
 use report::{Report, largest};
@@ -25,15 +26,24 @@ use std::time::Instant;
 use subjects::{Bench, COULOMB, Subject, cutoff, evaluator, factors, pairs_of_types, subject, subjects};
 use systems::{CLEAR, Random, System, TYPES, combine, norm, plus, scaled, tiny};
 
-/// All ways of computing forces.
-const KINDS: &[Kind] = &[
-    Kind::Tape,
-    Kind::Fused,
+/// All ways of computing forces, with sums as exact as they can be.
+fn ways() -> Vec<Method> {
+    let fused = |isa| Method { kind: Kind::Fused, isa, grid: Grid::NONE };
+    let mut ways = vec![Method { kind: Kind::Tape, ..fused(Isa::Portable) }];
+    ways.extend(Isa::available().into_iter().map(fused));
     #[cfg(debug_assertions)]
-    Kind::FusedTwo,
-];
-/// Those that compute with plain numbers.
-const PLAIN: &[Kind] = &[Kind::Tape, Kind::Fused];
+    ways.push(fused(Isa::Two));
+    ways
+}
+/// The same with sums that do not depend on their order.
+fn reproducible() -> Vec<Method> {
+    ways().into_iter().map(|way| Method { grid: Grid::METRIC, ..way }).collect()
+}
+/// The oracle, and what a run does by default.
+fn usual() -> [Method; 2] {
+    let tape = ways()[0];
+    [tape, Method { grid: Grid::METRIC, ..Method::default() }]
+}
 
 /// Differences with steps from `step` down, of derivatives of which `scale` is a large one.
 fn differences(step: f64, scale: f64) -> Richardson {
@@ -41,25 +51,25 @@ fn differences(step: f64, scale: f64) -> Richardson {
 }
 
 impl Bench {
-    fn try_forces(&mut self, kind: Kind) -> Result<Forces, ForceError> {
+    fn try_forces(&mut self, way: Method) -> Result<Forces, ForceError> {
         let mut out = Forces::default();
-        self.evaluator.kind = kind;
+        self.evaluator.method = way;
         self.evaluator.evaluate(&self.cell, &self.positions, &mut out)?;
         Ok(out)
     }
-    fn forces(&mut self, kind: Kind) -> Forces {
-        self.try_forces(kind).unwrap_or_else(|e| panic!("{}: {e}", self.place))
+    fn forces(&mut self, way: Method) -> Forces {
+        self.try_forces(way).unwrap_or_else(|e| panic!("{}: {e}", self.place))
     }
     /// How much forces change, relative to the largest, where positions are rounded to another grid: by 1e-13 nm, some
     /// units in the last place of coordinates of up to 10 nm. Where three bonded atoms are nearly on a line, much.
     fn rounding(&mut self, random: &mut Random) -> f64 {
-        let before = self.forces(Kind::Fused).forces.concat();
+        let before = self.forces(Method::default()).forces.concat();
         let positions = self.positions.clone();
         let mut change: Vec<f64> = Vec::new();
         for _ in 0..4 {
             let moves: Vec<_> = before.iter().map(|_| random.vector(1e-9)).collect();
             self.positions.advance_all(&self.cell, |i| moves[i]).unwrap();
-            let after = self.forces(Kind::Fused).forces.concat();
+            let after = self.forces(Method::default()).forces.concat();
             self.positions = positions.clone();
             change.extend(before.iter().zip(&after).map(|(a, b)| a - b));
         }
@@ -75,12 +85,12 @@ fn energy_scale(f: &Forces) -> f64 {
     f.energy().abs().max(0.1 * largest(f.forces.as_flattened()))
 }
 
-fn names(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Tape => "tape",
-        Kind::Fused => "fused",
-        #[allow(unreachable_patterns)]
-        _ => "two lanes",
+fn names(way: Method) -> &'static str {
+    match (way.kind, way.isa) {
+        (Kind::Tape, _) => "tape",
+        #[cfg(debug_assertions)]
+        (_, Isa::Two) => "two lanes",
+        (_, isa) => isa.name(),
     }
 }
 
@@ -116,7 +126,7 @@ fn forces_agree_with_differences_of_the_energy() {
     for subject in subjects() {
         for system in subject.systems() {
             let mut bench = Bench::new(&subject, &system);
-            let forces: Vec<_> = KINDS.iter().map(|&kind| (kind, bench.forces(kind))).collect();
+            let forces: Vec<_> = ways().into_iter().map(|way| (way, bench.forces(way))).collect();
             let oracle = &forces[0].1.forces;
             let floor = 1e-3 * largest(oracle.as_flattened());
             let n = oracle.len();
@@ -146,12 +156,12 @@ fn forces_agree_with_differences_of_the_energy() {
                     let own = if slope.error == 0.0 { 0.0 } else { slope.error / scale };
                     let title = if subject.is_bonded() { "bonded: " } else { "" }.to_string();
                     report.note(&(title.clone() + "the differences"), &bench.place, own, 1e-7);
-                    for (kind, f) in &forces {
+                    for (way, f) in &forces {
                         let error = (f.forces[i][axis] + slope.value).abs();
                         let error = if error == 0.0 { 0.0 } else { error / scale };
                         let place = format!("{}, atom {i} {axis}", bench.place);
                         report.note(
-                            &(title.clone() + names(*kind)),
+                            &(title.clone() + names(*way)),
                             &place,
                             error,
                             1e-8 + (3.0 * own).min(3e-8),
@@ -170,12 +180,12 @@ fn evaluators_agree() {
     for subject in subjects() {
         for system in subject.systems() {
             let mut bench = Bench::new(&subject, &system);
-            let oracle = bench.forces(Kind::Tape);
+            let oracle = bench.forces(ways()[0]);
             report.hold("something is there", &bench.place, largest(oracle.forces.as_flattened()) > 1e-3);
-            for &kind in KINDS {
+            for way in ways() {
                 let what = ["energies", "forces", "virial"];
-                let place = format!("{}, {}", bench.place, names(kind));
-                same_forces(&mut report, what, &place, &oracle, &bench.forces(kind), 1e-12);
+                let place = format!("{}, {}", bench.place, names(way));
+                same_forces(&mut report, what, &place, &oracle, &bench.forces(way), 1e-12);
             }
             let plain = bench.evaluator.energies(&bench.cell, &bench.positions, None, None).unwrap();
             let scale = energy_scale(&oracle);
@@ -197,7 +207,7 @@ fn virial_agrees_with_differences_of_strained_energies() {
     for subject in subjects() {
         for system in subject.systems() {
             let mut bench = Bench::new(&subject, &system);
-            let virials: Vec<_> = KINDS.iter().map(|&kind| (kind, bench.forces(kind).virial)).collect();
+            let virials: Vec<_> = ways().into_iter().map(|way| (way, bench.forces(way).virial)).collect();
             let differences = differences(1e-3, largest(&virials[0].1));
             let strain = |a: usize, b: usize, h: f64| {
                 let mut e = [[0.0; 3]; 3];
@@ -211,8 +221,8 @@ fn virial_agrees_with_differences_of_strained_energies() {
                     slopes[a][b] = differences.derivative(strained, 0.0).value;
                 }
             }
-            for (kind, w) in &virials {
-                report.same(names(*kind), &bench.place, w, &symmetrised(slopes), 0.0, 1e-7);
+            for (way, w) in &virials {
+                report.same(names(*way), &bench.place, w, &symmetrised(slopes), 0.0, 1e-7);
             }
             if system.is_periodic() {
                 let cell = bench.cell.clone();
@@ -292,7 +302,7 @@ fn hessian_products_agree_with_differences_of_forces() {
             };
             let (gradient, hv) = product(&mut bench, &v);
             let (_, hu) = product(&mut bench, &u);
-            let forces: Vec<_> = bench.forces(Kind::Tape).forces.concat().iter().map(|f| -f).collect();
+            let forces: Vec<_> = bench.forces(ways()[0]).forces.concat().iter().map(|f| -f).collect();
             report.same("gradient beside it", &bench.place, &forces, gradient.as_flattened(), 0.0, 1e-12);
             let dot = |a: &[[f64; 3]], b: &[[f64; 3]]| -> (f64, f64) {
                 let terms = a.as_flattened().iter().zip(b.as_flattened()).map(|(a, b)| a * b);
@@ -306,7 +316,7 @@ fn hessian_products_agree_with_differences_of_forces() {
             let gradient = |h| {
                 bench.positions = positions.clone();
                 bench.positions.advance_all(&bench.cell, |i| scaled(v[i], h)).unwrap();
-                bench.forces(Kind::Fused).forces.concat().iter().map(|f| -f).collect::<Vec<_>>()
+                bench.forces(Method::default()).forces.concat().iter().map(|f| -f).collect::<Vec<_>>()
             };
             let slopes = differences(0.28 * CLEAR, scale).derivatives(gradient, 0.0);
             let slopes: Vec<f64> = slopes.iter().map(|s| s.value).collect();
@@ -346,14 +356,14 @@ fn symmetries() {
             let mut other = Bench::new(&subject, &system.in_other_vectors());
             let place = bench.place.clone();
             let rounding = bench.rounding(&mut random);
-            for &kind in KINDS {
-                let f = bench.forces(kind);
+            for way in ways() {
+                let f = bench.forces(way);
                 let flat = f.forces.as_flattened();
                 if !subject.is_field() {
                     let total = f.forces.iter().fold([0.0; 3], |t, &f| plus(t, f));
                     let size = flat.iter().map(|f| f.abs()).sum::<f64>();
                     report.note("total force", &place, largest(&total) / size, 1e-14);
-                    let back = turned.forces(kind);
+                    let back = turned.forces(way);
                     let a = Forces {
                         forces: f.forces.iter().map(|&f| combine(f, rotation)).collect(),
                         energies: f.energies.clone(),
@@ -362,7 +372,7 @@ fn symmetries() {
                     let what = ["rotation, energy", "rotation, forces", "rotation, virial"];
                     same_but_for(&mut report, what, &place, &a, &back, 1e-12, rounding);
                 }
-                let mut g = renumbered.forces(kind);
+                let mut g = renumbered.forces(way);
                 let mut forces = g.forces.clone();
                 for (k, &old) in order.iter().enumerate() {
                     forces[old] = g.forces[k];
@@ -372,7 +382,7 @@ fn symmetries() {
                 same_forces(&mut report, what, &place, &f, &g, 1e-12);
                 if system.is_periodic() {
                     let what = ["other vectors, energy", "other vectors, forces", "other vectors, virial"];
-                    same_but_for(&mut report, what, &place, &f, &other.forces(kind), 1e-12, rounding);
+                    same_but_for(&mut report, what, &place, &f, &other.forces(way), 1e-12, rounding);
                 }
             }
         }
@@ -410,46 +420,38 @@ fn the_same_bits() {
                     system.points.iter().map(|_| [0; 3].map(|_| random.below(5) as i32 - 2)).collect();
                 let wrapped =
                     Positions::from_cartesian_with_images(&bench.cell, &system.points, &images).unwrap();
-                for &kind in KINDS {
-                    let plain = bits(&bench.forces(kind));
+                for way in reproducible() {
+                    let plain = bits(&bench.forces(way));
                     let before = std::mem::replace(&mut bench.positions, wrapped.clone());
-                    report.hold("wrapping", &place, plain == bits(&bench.forces(kind)));
+                    report.hold("wrapping", &place, plain == bits(&bench.forces(way)));
                     let mut fresh = Bench::new(&subject, &system);
                     fresh.positions = wrapped.clone();
-                    report.hold("wrapping, new lists", &place, plain == bits(&fresh.forces(kind)));
+                    report.hold("wrapping, new lists", &place, plain == bits(&fresh.forces(way)));
                     bench.positions = before;
                 }
             }
             // move on with old lists
             let mut old = Bench::with_skin(&subject, &system, 0.11);
-            old.forces(Kind::Fused);
+            old.forces(Method::default());
             let builds = old.evaluator.list_builds();
             let moves: Vec<_> = system.points.iter().map(|_| random.vector(0.03)).collect();
             old.positions.advance_all(&old.cell, |i| moves[i]).unwrap();
             bench.positions = old.positions.clone();
             let mut thin = Bench::with_skin(&subject, &system, 0.0);
             thin.positions = old.positions.clone();
-            for &kind in PLAIN {
-                let new = bits(&bench.forces(kind));
-                report.hold("old lists", &place, new == bits(&old.forces(kind)));
-                report.hold("lists without skin", &place, new == bits(&thin.forces(kind)));
+            for way in reproducible() {
+                let new = bits(&bench.forces(way));
+                report.hold("old lists", &place, new == bits(&old.forces(way)));
+                report.hold("lists without skin", &place, new == bits(&thin.forces(way)));
             }
             report.hold("the lists were old", &place, builds == old.evaluator.list_builds());
-            #[cfg(debug_assertions)]
-            {
-                // (lanes hold other neighbours together, so that sums are rounded differently)
-                let what =
-                    ["old lists, lanes, energy", "old lists, lanes, forces", "old lists, lanes, virial"];
-                let new = bench.forces(Kind::FusedTwo);
-                same_forces(&mut report, what, &place, &new, &old.forces(Kind::FusedTwo), 1e-12);
-            }
             if ["open", "strongly tilted"].contains(&&*system.name) {
-                for &kind in KINDS {
-                    let one = bits(&bench.forces(kind));
+                for way in ways().into_iter().chain(reproducible()) {
+                    let one = bits(&bench.forces(way));
                     for (n, pool) in &pools {
                         let (mut fresh, positions) = (Bench::new(&subject, &system), &bench.positions);
                         fresh.positions = positions.clone();
-                        let same = one == bits(&pool.install(|| fresh.forces(kind)));
+                        let same = one == bits(&pool.install(|| fresh.forces(way)));
                         report.hold("threads", &format!("{place}, {n} threads"), same);
                     }
                 }
@@ -482,8 +484,8 @@ fn replicas() {
 
 fn compare_replicas(report: &mut Report, what: &str, one: &mut Bench, many: &mut Bench, times: f64) {
     let more = one.rounding(&mut Random::of(&one.place));
-    for &kind in KINDS {
-        let (a, b) = (one.forces(kind), many.forces(kind));
+    for way in ways() {
+        let (a, b) = (one.forces(way), many.forces(way));
         let n = a.forces.len();
         let scale = energy_scale(&a);
         report.same(what, &one.place, &a.energies, &[b.energy() / times], scale, 1e-12);
@@ -522,18 +524,18 @@ fn terms_do_not_mind_each_other() {
         let mut system = (*subject(EnergyKind::Pair, "lennard-jones", Ending::Truncate).system(cell)).clone();
         system.chains = near_chains(&system);
         let mut together = evaluator(&system, all.iter().map(|s| s.term(&system)).collect(), 0.1);
-        for &kind in PLAIN {
-            together.kind = kind;
+        for way in usual() {
+            together.method = way;
             let (cell, mut out) = (system.cell(), Forces::default());
             together.evaluate(&cell, &system.positions(&cell), &mut out).unwrap();
             let mut sum = vec![[0.0; 3]; system.points.len()];
             for (k, subject) in all.iter().enumerate() {
                 let mut alone = Bench::new(subject, &system);
-                let f = alone.forces(kind);
+                let f = alone.forces(way);
                 report.hold("energy", &alone.place, f.energies[0].to_bits() == out.energies[k].to_bits());
                 sum.iter_mut().zip(&f.forces).for_each(|(s, &f)| *s = plus(*s, f));
             }
-            report.same("forces", names(kind), sum.as_flattened(), out.forces.as_flattened(), 0.0, 1e-12);
+            report.same("forces", names(way), sum.as_flattened(), out.forces.as_flattened(), 0.0, 1e-12);
         }
     }
     report.finish("terms together");
@@ -562,9 +564,9 @@ fn pairs_agree_with_a_double_sum() {
             };
             let law = PlainLaw::new(name, ending == Ending::Shift, &number);
             let want = double_sum(&law, &system);
-            for &kind in KINDS {
+            for way in ways() {
                 let what = ["energy", "forces", "virial"];
-                let got = bench.forces(kind);
+                let got = bench.forces(way);
                 same_forces(&mut report, what, &bench.place, &want, &got, 1e-12);
             }
         }
@@ -785,10 +787,10 @@ fn ends_are_as_smooth_as_promised() {
                 _ => (end, cutoff(a, b).1),
             };
             let width = if end - first > 1e-3 { end - first } else { 0.1 * end };
-            for &kind in KINDS {
+            for way in ways() {
                 let at = |r: f64| {
                     let system = leaving([a as u32, b as u32], r, 0.95 * subject.spacing.least);
-                    let f = Bench::new(subject, &system).forces(kind);
+                    let f = Bench::new(subject, &system).forces(way);
                     (f.energy(), f.forces[1][0])
                 };
                 let place = format!("{}, {a}-{b}", subject.name);
@@ -839,9 +841,9 @@ fn overlapping_atoms_are_named() {
                 system.types[i] = 0;
                 system.types[j] = 1;
                 let mut bench = Bench::new(&subject, &system);
-                for &kind in KINDS {
-                    let place = format!("{}, {}", bench.place, names(kind));
-                    match bench.try_forces(kind) {
+                for way in ways() {
+                    let place = format!("{}, {}", bench.place, names(way));
+                    match bench.try_forces(way) {
                         Ok(f) => {
                             report.hold(
                                 "finite",
@@ -872,8 +874,8 @@ fn overlapping_atoms_are_named() {
     }
     let mut bench =
         Bench::new(&subject(EnergyKind::Pair, "lennard-jones", Ending::Switch), &leaving([0, 1], 0.0, 0.4));
-    for &kind in KINDS {
-        let error = bench.try_forces(kind).unwrap_err();
+    for way in ways() {
+        let error = bench.try_forces(way).unwrap_err();
         report.hold("a message", &error.to_string(), error.to_string().contains("atoms are 1 and 2"));
     }
     report.hold("some are not finite", "everywhere", named > 100);
@@ -900,8 +902,8 @@ fn no_atoms_and_one_atom() {
                     ..System::default()
                 };
                 let mut bench = Bench::new(&subject, &system);
-                for &kind in KINDS {
-                    let f = bench.forces(kind);
+                for way in ways() {
+                    let f = bench.forces(way);
                     report.hold("energies", &bench.place, f.energies.len() == 1 && f.forces.len() == n);
                     if !subject.is_field() {
                         report.note("no force", &bench.place, largest(f.forces.as_flattened()), 1e-10);
@@ -923,7 +925,7 @@ fn cutoffs_can_be_set() {
     for subject in subjects().iter().filter(|s| s.cuts()) {
         let system = subject.system("triclinic");
         let mut bench = Bench::new(subject, &system);
-        bench.forces(Kind::Fused);
+        bench.forces(Method::default());
         let table = bench.evaluator.terms()[0].parameters();
         let shorter = |(label, &x): (&String, &f64)| {
             if label.ends_with("cutoff") || label.ends_with("inner") { 0.9 * x } else { x }
@@ -931,8 +933,8 @@ fn cutoffs_can_be_set() {
         let values: Vec<f64> = table.labels().iter().zip(table.values()).map(shorter).collect();
         let mut built = subject.with_shorter_cutoffs(&system, &values, 0.9);
         bench.evaluator.terms_mut()[0].set_parameters(&values);
-        for &kind in PLAIN {
-            report.hold("bits", &bench.place.clone(), bits(&bench.forces(kind)) == bits(&built.forces(kind)));
+        for way in usual() {
+            report.hold("bits", &bench.place.clone(), bits(&bench.forces(way)) == bits(&built.forces(way)));
         }
     }
     report.finish("cut-offs set");
@@ -947,8 +949,8 @@ fn terms_without_interaction() {
         let mut bench = Bench::new(subject, &system);
         bench.evaluator =
             evaluator(&system, vec![subject.term_with(&system, subject.numbers(), &[0.0; 9])], 0.0);
-        for &kind in KINDS {
-            let f = bench.forces(kind);
+        for way in ways() {
+            let f = bench.forces(way);
             let all = [f.forces.concat(), f.energies, f.virial.to_vec()].concat();
             report.note("energy, force, virial", &bench.place, largest(&all), 0.0);
         }
@@ -980,7 +982,7 @@ fn sites_see_as_far_as_any_of_their_triples() {
             continue;
         }
         seen += 1;
-        for &kind in KINDS {
+        for way in ways() {
             let energy = |r: f64| {
                 let length = norm([0.17, 0.98, 0.0]);
                 let mut bench = Bench::new(&subject, &at(r / length));
@@ -991,7 +993,7 @@ fn sites_see_as_far_as_any_of_their_triples() {
                 };
                 let values: Vec<f64> = table.labels().iter().zip(table.values()).map(louder).collect();
                 bench.evaluator.terms_mut()[0].set_parameters(&values);
-                bench.forces(kind).energy()
+                bench.forces(way).energy()
             };
             let end = reach(pair);
             let (inside, outside) = (energy(end - 1e-9), energy(end + 1e-9));
@@ -1033,11 +1035,11 @@ fn liquid(per_side: usize) -> (Subject, System) {
 fn the_tape_uses_its_memory_again() {
     let (subject, system) = liquid(6);
     let mut bench = Bench::new(&subject, &system);
-    bench.forces(Kind::Tape);
+    bench.forces(ways()[0]);
     let first = bench.evaluator.tape_bytes();
     assert!(first > 0);
     for _ in 0..5 {
-        bench.forces(Kind::Tape);
+        bench.forces(ways()[0]);
         assert_eq!(bench.evaluator.tape_bytes(), first);
     }
     // there and back: recordings differ a little in between, and nothing is left over
@@ -1046,7 +1048,7 @@ fn the_tape_uses_its_memory_again() {
         let d: Vec<_> = (0..system.points.len()).map(|_| random.vector(0.004)).collect();
         for sign in [1.0, -1.0] {
             bench.positions.advance_all(&bench.cell, |i| scaled(d[i], sign)).unwrap();
-            bench.forces(Kind::Tape);
+            bench.forces(ways()[0]);
         }
         assert_eq!(bench.evaluator.tape_bytes(), first);
     }
@@ -1059,17 +1061,17 @@ fn times() {
     system.points.truncate(2000);
     system.types.truncate(2000);
     let mut bench = Bench::new(&subject, &system);
-    for &kind in KINDS {
-        bench.forces(kind);
+    for way in ways() {
+        bench.forces(way);
         let (rounds, start) = (5, Instant::now());
         for _ in 0..rounds {
-            bench.forces(kind);
+            bench.forces(way);
         }
         let time = start.elapsed().as_secs_f64() / f64::from(rounds);
         println!(
             "{} atoms of a Lennard-Jones liquid, {:9}: {:8.3} ms, {:6.1} ns an atom",
             system.points.len(),
-            names(kind),
+            names(way),
             1e3 * time,
             1e9 * time / system.points.len() as f64
         );

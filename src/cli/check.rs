@@ -3,7 +3,7 @@
 use super::{Failure, Input, Outcome, say, table};
 use crate::autodiff::{Difference, Richardson};
 use crate::catalog::Catalog;
-use crate::forces::{Evaluator, ForceError, ForceSource, Forces, Kind, Setup};
+use crate::forces::{Evaluator, ForceError, ForceSource, Forces, Kind, Method, Setup};
 use crate::random::{Noise, Purpose};
 use crate::run::term_names;
 use crate::system::State;
@@ -59,7 +59,7 @@ impl Check {
         let plan = self.input.plan(catalog, self.json)?;
         let step = if plan.units == UnitSystem::Lj { 3e-3 } else { 1e-3 };
         let names = term_names(&plan.setup.terms);
-        let Setup { atoms, charges, joined, terms, coulomb, skin } = plan.setup;
+        let Setup { atoms, charges, joined, terms, coulomb, skin, .. } = plan.setup;
         let mut checks = Vec::new();
         for (term, name) in terms.into_iter().zip(&names) {
             let setup = Setup {
@@ -70,6 +70,7 @@ impl Check {
                 coulomb,
                 // moved atoms must stay in the lists
                 skin: skin.max(20.0 * step),
+                method: Method::default(),
             };
             let mut evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
             let found = compare(&mut evaluator, &plan.state, step, name);
@@ -151,7 +152,7 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
     let State { cell, positions, .. } = state;
     let n = positions.len();
     let (mut fused, mut tape) = (Forces::default(), Forces::default());
-    evaluator.kind = Kind::Fused;
+    evaluator.method.kind = Kind::Fused;
     evaluator.evaluate(cell, positions, &mut fused)?;
     let size = |f: &Forces| f.forces.iter().flatten().fold(0.0f64, |m, x| m.max(x.abs()));
     // On a perfect lattice forces cancel, and there would be nothing to compare.
@@ -261,7 +262,7 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
 
     // one evaluator against the other
     if n <= TAPE {
-        evaluator.kind = Kind::Tape;
+        evaluator.method.kind = Kind::Tape;
         evaluator.evaluate(cell, positions, &mut tape)?;
         let mut worst = Worst::new(ROUNDING);
         for (i, (f, g)) in fused.forces.iter().zip(&tape.forces).enumerate() {

@@ -71,7 +71,7 @@ impl Energy {
         let reduced = plan.units == UnitSystem::Lj;
         let names = term_names(&plan.setup.terms);
         let cannot = |e| Failure::failed(format!("forces cannot be computed: {e}"));
-        let mut evaluator = Evaluator::new(plan.setup).map_err(Failure::wrong)?.with_kind(plan.evaluator);
+        let mut evaluator = Evaluator::new(plan.setup).map_err(Failure::wrong)?;
         let mut out = Forces::default();
         evaluator.evaluate(&plan.state.cell, &plan.state.positions, &mut out).map_err(cannot)?;
         let kinetic = match plan.has_velocities {

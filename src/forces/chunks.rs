@@ -23,7 +23,7 @@ pub fn each_chunk<T: Send>(
     body: Body<T>,
 ) {
     partial.clear();
-    partial.resize(n.div_ceil(CHUNK), Sums::default());
+    partial.resize(n.div_ceil(CHUNK), Sums::on(total.origin()));
     let tasks = out.par_chunks_mut(CHUNK * per_item).zip(partial.par_iter_mut()).enumerate();
     tasks.for_each(|(chunk, (out, sums))| {
         let first = chunk * CHUNK;
@@ -35,4 +35,10 @@ pub fn each_chunk<T: Send>(
 /// Runs `body` over chunks of atoms, each of which owns the forces on its atoms.
 pub fn each_atom(sink: &mut Sink, partial: &mut Vec<Sums>, body: Body<[f64; 3]>) {
     each_chunk(sink.forces.len(), sink.forces, 1, partial, &mut sink.sums, body);
+}
+
+/// Runs `body` over chunks of the ranks of a neighbour list, each of which owns the forces on its atoms.
+pub fn each_rank(sink: &mut Sink, list: usize, partial: &mut Vec<Sums>, body: Body<[f64; 3]>) {
+    let forces = &mut sink.ranked[list];
+    each_chunk(forces.len(), forces, 1, partial, &mut sink.sums, body);
 }

@@ -1,22 +1,31 @@
 //! Density → embedding energies, in two passes over the neighbours.
 
-use super::chunks::{each_atom, each_chunk};
-use super::pair::{Near, Pull, TypePairs, full, gather, within};
+// Kernels read lists and tables without checks.
+#![allow(unsafe_code)]
+
+use super::chunks::{each_chunk, each_rank};
+use super::pair::{Blocks, Pull, TypePairs, TypeTable};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
-use super::view::{Frame, View};
+use super::view::{Frame, Grid, Neighborhood, View};
 use crate::autodiff::Dual;
-use crate::autodiff::lanes::Lanes;
+use crate::autodiff::lanes::{Kernel, Lanes};
 use potentials::{Coefficient, Distance, EmbeddingEnergy, Mask, Scalar};
+use rayon::prelude::*;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// A pair energy, and the energy of each atom in the density of its neighbours.
 pub struct EmbeddingLaw<E> {
     types: TypePairs,
+    table: TypeTable,
+    /// What sums of densities start from: their grid.
+    origin: f64,
     list: usize,
     range: f64,
-    /// dF/dρ of each atom.
+    /// dF/dρ of each rank, and of the atom in each slot.
     slopes: Vec<f64>,
+    in_slots: Vec<f64>,
     partial: Vec<Sums>,
     energy: PhantomData<E>,
 }
@@ -25,7 +34,17 @@ impl<E: EmbeddingEnergy> EmbeddingLaw<E> {
     /// For these types.
     pub fn new(types: TypePairs) -> Self {
         let range = types.range();
-        Self { types, list: 0, range, slopes: Vec::new(), partial: Vec::new(), energy: PhantomData }
+        Self {
+            types,
+            table: TypeTable::default(),
+            origin: 0.0,
+            list: 0,
+            range,
+            slopes: Vec::new(),
+            in_slots: Vec::new(),
+            partial: Vec::new(),
+            energy: PhantomData,
+        }
     }
 }
 
@@ -38,9 +57,16 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
     fn set_list(&mut self, list: usize) {
         self.list = list;
     }
-    fn parameters_changed(&mut self, parameters: &ParameterTable, _: &PreparedTable) {
+    fn parameters_changed(&mut self, parameters: &ParameterTable, prepared: &PreparedTable) {
         self.types.follow(parameters, E::ABOUT.params.len());
         self.range = self.types.range();
+        self.table = TypeTable::new(&self.types, prepared);
+        // Densities have units of the energy's own: a step is 2⁻⁴² of what a near neighbour brings.
+        let near = Distance::from_squared((0.4 * self.range).powi(2));
+        let density = |row: usize| E::density::<f64, f64>(near, &prepared.row(row)).abs();
+        let most = (0..parameters.rows()).map(density).filter(|d| d.is_finite()).fold(0.0, f64::max);
+        let exponent = if most > 0.0 { most.log2().ceil().clamp(-200.0, 200.0) as i32 } else { 0 };
+        self.origin = Grid::magic(exponent - 42);
     }
 
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
@@ -52,8 +78,8 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
         let mut total = S::constant(0.0);
         let mut density = vec![S::constant(0.0); t.len()];
         for i in 0..t.len() {
-            for &n in near.list.row(i).iter().filter(|&&n| near.counts(i, n)) {
-                let j = n.j as usize;
+            for n in near.row(i).into_iter().filter(|&n| near.counts(i, n)) {
+                let j = near.list.owner(n);
                 let r2 = view.to_neighbor(i, n, near).norm_squared();
                 let limit = self.types.cutoff2[t[i] as usize * self.types.types + t[j] as usize];
                 if r2.lt(S::constant(limit)).decided() == Some(true) {
@@ -72,62 +98,112 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
         total
     }
 
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
-        let Self { types, list, slopes, partial, .. } = self;
-        let (near, t) = (&frame.lists[*list], &frame.atoms.types);
-        let zero = V::constant(0.0);
-        let params = |block: &[Near]| -> E::Prepared<V::Parameter> {
-            p.gather::<V, _>(|k| block[k.min(block.len() - 1)].row as usize)
-        };
+    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        let Self { types, table, origin, list, slopes, in_slots, partial, .. } = self;
+        let (near, energy) = (&frame.lists[*list], PhantomData::<E>);
+        let origin = if frame.grid == Grid::NONE { 0.0 } else { *origin };
 
         // first pass: densities, embedding energies and their slopes
-        slopes.resize(t.len(), 0.0);
-        each_chunk(t.len(), slopes, 1, partial, &mut sink.sums, &|atoms, slopes, sums| {
-            let mut found = Vec::new();
-            for (i, slope) in atoms.zip(slopes) {
-                within(frame, near, types, i, &mut found);
-                let mut density = zero;
-                for block in found.chunks(V::WIDTH) {
-                    let r = Distance::from_squared(gather(block, |n| n.r2));
-                    let rho = E::density::<V, V::Parameter>(r, &params(block));
-                    density = density + V::select(full::<V>(block), rho, zero);
-                }
-                let density = density.sum();
-                *slope = 0.0;
+        let n = near.list.len();
+        slopes.resize(n, 0.0);
+        each_chunk(n, slopes, 1, partial, &mut sink.sums, &|ranks, slopes, sums| {
+            let own = |kind: usize| types.rows[kind * (types.types + 1)] as usize;
+            let densities =
+                Densities { frame, near, table, origin, ranks: ranks.clone(), out: slopes, energy };
+            frame.isa.double(densities);
+            for (k, slope) in ranks.zip(slopes) {
+                let density = std::mem::take(slope);
                 if density > 0.0 {
-                    let own = types.rows[t[i] as usize * (types.types + 1)];
-                    let row: &E::Prepared<f64> = &p.row(own as usize);
+                    let row: &E::Prepared<f64> = &p.row(own(frame.kind(near, k)));
                     let e = E::embedding::<Dual<f64>, f64>(Dual::variable(density), row);
                     *slope = e.tangent;
                     sums.add_energy(e.value);
                 }
             }
         });
+        let of_slot = |&atom: &u32| slopes[near.list.rank(atom as usize)];
+        near.list.owners().par_iter().with_min_len(4096).map(of_slot).collect_into_vec(in_slots);
 
         // second pass: dE/dr² = φ′ + (F′ᵢ + F′ⱼ) ρ′, each pair seen from both sides
-        each_atom(sink, partial, &|atoms, forces, sums| {
-            let mut found = Vec::new();
-            for (i, force) in atoms.zip(forces) {
-                within(frame, near, types, i, &mut found);
-                let (mut pull, mut energy) = (Pull::new(), zero);
-                for block in found.chunks(V::WIDTH) {
-                    let q = params(block);
-                    let r2 = Dual::new(gather(block, |n| n.r2), V::constant(-2.0));
-                    let r = Distance::from_squared(r2);
-                    let phi = E::pair::<Dual<V>, V::Parameter>(r, &q);
-                    let rho = E::density::<Dual<V>, V::Parameter>(r, &q);
-                    let slope = gather::<V>(block, |n| slopes[i] + slopes[n.j as usize]);
-                    let inside = full::<V>(block);
-                    let g = V::select(inside, phi.tangent + rho.tangent * slope, zero);
-                    energy = energy + V::select(inside, phi.value, zero);
-                    pull.add([0, 1, 2].map(|c| gather(block, |n| n.vector[c])), g);
-                }
-                pull.finish(energy, force, sums);
-            }
+        each_rank(sink, *list, partial, &|ranks, forces, sums| {
+            let pulls = Pulls { frame, near, table, slopes, in_slots, ranks, forces, sums, energy };
+            frame.isa.double(pulls);
         });
     }
 
     fn reach(&self) -> Option<Reach<'_>> {
         Some(self.types.reach(self.list))
+    }
+}
+
+/// The densities at the atoms of some ranks.
+struct Densities<'a, E> {
+    frame: &'a Frame<'a>,
+    near: &'a Neighborhood,
+    table: &'a TypeTable,
+    origin: f64,
+    ranks: Range<usize>,
+    out: &'a mut [f64],
+    energy: PhantomData<E>,
+}
+
+impl<E: EmbeddingEnergy> Kernel<f64> for Densities<'_, E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes<Element = f64>>(self) {
+        let Densities { frame, near, table, origin, ranks, out, .. } = self;
+        let (zero, origin) = (V::constant(0.0), V::constant(origin));
+        let mut blocks = Blocks::<V>::new(frame, near, table);
+        for (k, out) in ranks.zip(out) {
+            blocks.turn(k, frame.kind(near, k));
+            let mut density = origin;
+            while let Some(block) = blocks.next() {
+                let q: E::Prepared<V::Parameter> = blocks.parameters(&block);
+                let rho = E::density::<V, V::Parameter>(Distance::from_squared(block.r2), &q);
+                density = density + V::select(block.inside, rho.odd(), zero);
+            }
+            *out = (density - origin).sum();
+        }
+    }
+}
+
+/// The forces on the atoms of some ranks, and the energies of their pairs.
+struct Pulls<'a, E> {
+    frame: &'a Frame<'a>,
+    near: &'a Neighborhood,
+    table: &'a TypeTable,
+    slopes: &'a [f64],
+    in_slots: &'a [f64],
+    ranks: Range<usize>,
+    forces: &'a mut [[f64; 3]],
+    sums: &'a mut Sums,
+    energy: PhantomData<E>,
+}
+
+impl<E: EmbeddingEnergy> Kernel<f64> for Pulls<'_, E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes<Element = f64>>(self) {
+        let Pulls { frame, near, table, slopes, in_slots, ranks, forces, sums, .. } = self;
+        let zero = V::constant(0.0);
+        let mut blocks = Blocks::<V>::new(frame, near, table);
+        for (k, force) in ranks.zip(forces) {
+            blocks.turn(k, frame.kind(near, k));
+            let own = V::constant(slopes[k]);
+            let mut pull = Pull::new(frame.grid);
+            while let Some(block) = blocks.next() {
+                let q: E::Prepared<V::Parameter> = blocks.parameters(&block);
+                let r = Distance::from_squared(Dual::new(block.r2, V::constant(-2.0)));
+                let phi = E::pair::<Dual<V>, V::Parameter>(r, &q);
+                let rho = E::density::<Dual<V>, V::Parameter>(r, &q);
+                // SAFETY: an entry is a slot, and every slot has a slope
+                let other =
+                    unsafe { V::pick(in_slots.as_ptr(), near.list.entries().as_ptr().add(block.entry)) };
+                let g = rho.tangent.fma(own + other, phi.tangent);
+                pull.add_energy(V::select(block.inside, phi.value, zero));
+                pull.add(block.vector, V::select(block.inside, g.odd(), zero));
+            }
+            pull.finish(force, sums);
+        }
     }
 }

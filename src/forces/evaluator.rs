@@ -1,16 +1,17 @@
 //! The evaluators.
 
 use super::term::{ListNeed, Sink, Sums, Term};
-use super::view::{Frame, Neighborhood, View};
+use super::view::{Frame, Grid, Neighborhood, View};
 use super::{ForceError, ForceSource, Forces};
+use crate::autodiff::lanes::Isa;
 use crate::autodiff::{Adjoints, Dual, Tape, Var};
 use crate::neighbors::{Exclusions, VerletList};
 use crate::system::{Atoms, Cell, Positions};
 use potentials::{Scalar, Vec3};
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// How forces are computed.
-#[allow(clippy::manual_non_exhaustive)] // the hidden variant is for tests, not for the future
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// One tape, recorded op by op, and one backward pass for all forces.
@@ -18,10 +19,24 @@ pub enum Kind {
     /// Each interaction differentiated by itself.
     #[default]
     Fused,
-    /// `Fused` on the two-lane number of the tests (only where debug assertions are on).
-    #[doc(hidden)]
-    #[cfg(debug_assertions)]
-    FusedTwo,
+}
+
+/// How forces are computed, and how exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Method {
+    /// By which evaluator.
+    pub kind: Kind,
+    /// What [`Kind::Fused`] runs on.
+    pub isa: Isa,
+    /// What its sums are rounded to.
+    pub grid: Grid,
+}
+
+impl Default for Method {
+    /// The fast way, with sums that depend on their order in the last digit.
+    fn default() -> Self {
+        Self { kind: Kind::Fused, isa: Isa::best(), grid: Grid::NONE }
+    }
 }
 
 /// The charges as the user gave them: some numbers, and which of them each atom has.
@@ -63,17 +78,37 @@ pub struct Setup {
     pub coulomb: f64,
     /// Skin of the neighbour lists in nm.
     pub skin: f64,
+    /// How forces are computed.
+    pub method: Method,
+}
+
+/// The configuration, of fields that are borrowed one by one.
+macro_rules! frame {
+    ($self:ident, $cell:ident, $positions:ident) => {
+        Frame {
+            atoms: &$self.atoms,
+            cell: $cell,
+            positions: $positions,
+            lists: &$self.lists,
+            charges: &$self.atom_charges,
+            coulomb: $self.coulomb,
+            grid: $self.method.grid,
+            isa: $self.method.isa,
+        }
+    };
 }
 
 /// Computes energies and their derivatives.
 pub struct Evaluator {
     /// How forces are computed.
-    pub kind: Kind,
+    pub method: Method,
     atoms: Arc<Atoms>,
     charges: Charges,
     atom_charges: Vec<f64>,
     terms: Vec<Box<dyn Term>>,
     lists: Vec<Neighborhood>,
+    /// Forces in the order of each list's ranks.
+    ranked: Vec<Vec<[f64; 3]>>,
     coulomb: f64,
     tape: Tape,
     adjoints: Adjoints,
@@ -85,7 +120,7 @@ impl Evaluator {
     /// # Errors
     /// A cut-off or skin of which no neighbour list can be made.
     pub fn new(setup: Setup) -> Result<Self, ForceError> {
-        let Setup { atoms, charges, joined, mut terms, coulomb, skin } = setup;
+        let Setup { atoms, charges, joined, mut terms, coulomb, skin, method } = setup;
         // terms that leave out the same pairs share a list
         let mut needs: Vec<ListNeed> = Vec::new();
         for term in &mut terms {
@@ -110,21 +145,15 @@ impl Evaluator {
                 (!pairs.is_empty()).then(|| Exclusions::from_pairs(atoms.len(), pairs)).transpose();
             Ok(Neighborhood {
                 list,
-                rows: Vec::new(),
-                images: Vec::new(),
+                kinds: Vec::new(),
                 exclusions: exclusions.map_err(ForceError::Exclusions)?,
             })
         };
-        let lists = needs.iter().map(list).collect::<Result<_, _>>()?;
+        let lists = needs.iter().map(list).collect::<Result<Vec<_>, _>>()?;
+        let ranked = vec![Vec::new(); lists.len()];
         let atom_charges = charges.of_atom.iter().map(|&k| charges.values[k as usize]).collect();
         let (tape, adjoints) = (Tape::new(), Adjoints::default());
-        Ok(Self { kind: Kind::Fused, atoms, charges, atom_charges, terms, lists, coulomb, tape, adjoints })
-    }
-
-    /// The same, computing forces in the given way.
-    pub fn with_kind(mut self, kind: Kind) -> Self {
-        self.kind = kind;
-        self
+        Ok(Self { method, atoms, charges, atom_charges, terms, lists, ranked, coulomb, tape, adjoints })
     }
 
     /// The terms.
@@ -160,7 +189,7 @@ impl Evaluator {
 
     fn prepare(&mut self, cell: &Cell, positions: &Positions) -> Result<(), ForceError> {
         for near in &mut self.lists {
-            near.update(positions, cell)?;
+            near.update(positions, cell, &self.atoms, &self.atom_charges)?;
         }
         Ok(())
     }
@@ -179,7 +208,7 @@ impl Evaluator {
         strain: Option<[[f64; 3]; 3]>,
     ) -> Result<Vec<f64>, ForceError> {
         self.prepare(cell, positions)?;
-        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        let frame = frame!(self, cell, positions);
         let view = View { frame: &frame, moves, strain };
         Ok(self.terms.iter().map(|t| t.energy(&view)).collect())
     }
@@ -191,7 +220,7 @@ impl Evaluator {
     /// Where there is no neighbour list.
     pub fn clearance(&mut self, cell: &Cell, positions: &Positions) -> Result<Vec<f64>, ForceError> {
         self.prepare(cell, positions)?;
-        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        let frame = frame!(self, cell, positions);
         let mut clearance = vec![f64::INFINITY; frame.atoms.len()];
         self.terms.iter().filter_map(|t| t.reach()).for_each(|reach| reach.clearance(&frame, &mut clearance));
         Ok(clearance)
@@ -208,7 +237,7 @@ impl Evaluator {
         v: &[[f64; 3]],
     ) -> Result<(Vec<[f64; 3]>, Vec<[f64; 3]>), ForceError> {
         self.prepare(cell, positions)?;
-        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        let frame = frame!(self, cell, positions);
         let tape = Tape::<Dual<f64>>::new();
         let variable = |x: f64| tape.variable(Dual::new(0.0, x));
         let moves: Vec<_> =
@@ -232,7 +261,7 @@ impl Evaluator {
         positions: &Positions,
     ) -> Result<Vec<(String, f64)>, ForceError> {
         self.prepare(cell, positions)?;
-        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        let frame = frame!(self, cell, positions);
         self.tape.reset();
         let tape = &self.tape;
         let charges: Vec<_> = self.charges.values.iter().map(|&q| tape.variable(q)).collect();
@@ -251,7 +280,7 @@ impl Evaluator {
     }
 
     fn on_tape(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) {
-        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        let frame = frame!(self, cell, positions);
         self.tape.reset();
         let tape = &self.tape;
         let zero = || tape.variable(0.0);
@@ -271,36 +300,42 @@ impl Evaluator {
     }
 
     fn fused(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) {
-        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
+        let frame = frame!(self, cell, positions);
+        let n = frame.atoms.len();
         out.forces.clear();
-        out.forces.resize(frame.atoms.len(), [0.0; 3]);
+        out.forces.resize(n, [0.0; 3]);
         out.energies.clear();
-        out.virial = [0.0; 6];
+        for ranked in &mut self.ranked {
+            ranked.clear();
+            ranked.resize(n, [0.0; 3]);
+        }
+        let mut virial = Sums::default();
         for term in &mut self.terms {
-            let mut sink = Sink { forces: &mut out.forces, sums: Sums::default() };
-            match self.kind {
-                #[cfg(debug_assertions)]
-                Kind::FusedTwo => term.fused_two(&frame, &mut sink),
-                _ => term.fused(&frame, &mut sink),
-            }
-            let [energy, virial @ ..] = sink.sums.0;
-            out.energies.push(energy);
-            for (w, x) in out.virial.iter_mut().zip(virial) {
-                *w += x;
-            }
+            let sums = Sums::on(frame.grid.energy_origin());
+            let mut sink = Sink { forces: &mut out.forces, ranked: &mut self.ranked, sums };
+            term.fused(&frame, &mut sink);
+            out.energies.push(sink.sums.totals()[0]);
+            virial.add(&sink.sums);
+        }
+        let [_, virial @ ..] = virial.totals();
+        out.virial = virial;
+        for (ranked, near) in self.ranked.iter().zip(frame.lists) {
+            add_ranked(ranked, near, &mut out.forces);
         }
     }
 
     /// Names the term and the atoms behind a force or energy that is not finite.
     fn blame(&mut self, cell: &Cell, positions: &Positions, out: &Forces) -> ForceError {
         let bad = |f: &[f64; 3]| f.iter().any(|x| !x.is_finite());
-        let frame = frame(&self.atoms, &self.atom_charges, &self.lists, self.coulomb, cell, positions);
-        let mut forces = vec![[0.0; 3]; frame.atoms.len()];
+        let frame = frame!(self, cell, positions);
+        let n = frame.atoms.len();
         for term in &mut self.terms {
-            forces.fill([0.0; 3]);
-            let mut sink = Sink { forces: &mut forces, sums: Sums::default() };
+            let mut forces = vec![[0.0; 3]; n];
+            let mut ranked = vec![vec![[0.0; 3]; n]; frame.lists.len()];
+            let mut sink = Sink { forces: &mut forces, ranked: &mut ranked, sums: Sums::default() };
             term.fused(&frame, &mut sink);
-            let finite = sink.sums.0.iter().all(|x| x.is_finite());
+            let finite = sink.sums.totals().iter().all(|x| x.is_finite());
+            ranked.iter().zip(frame.lists).for_each(|(ranked, near)| add_ranked(ranked, near, &mut forces));
             let atom = forces.iter().position(bad);
             if atom.is_some() || !finite {
                 return ForceError::NotFinite {
@@ -314,21 +349,19 @@ impl Evaluator {
     }
 }
 
-fn frame<'a>(
-    atoms: &'a Atoms,
-    charges: &'a [f64],
-    lists: &'a [Neighborhood],
-    coulomb: f64,
-    cell: &'a Cell,
-    positions: &'a Positions,
-) -> Frame<'a> {
-    Frame { atoms, cell, positions, lists, charges, coulomb }
+/// Adds forces in the order of a list's ranks to those in the order of the atoms.
+fn add_ranked(ranked: &[[f64; 3]], near: &Neighborhood, forces: &mut [[f64; 3]]) {
+    forces.par_iter_mut().enumerate().with_min_len(2048).for_each(|(i, force)| {
+        for (f, r) in force.iter_mut().zip(ranked[near.list.rank(i)]) {
+            *f += r;
+        }
+    });
 }
 
 impl ForceSource for Evaluator {
     fn evaluate(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) -> Result<(), ForceError> {
         self.prepare(cell, positions)?;
-        match self.kind {
+        match self.method.kind {
             Kind::Tape => self.on_tape(cell, positions, out),
             _ => self.fused(cell, positions, out),
         }

@@ -5,7 +5,7 @@ use super::term::{Law, Prepared, Sink};
 use super::view::{Frame, View};
 use crate::autodiff::StackTape;
 use crate::autodiff::StackVar;
-use crate::autodiff::lanes::Lanes;
+use crate::autodiff::lanes::{Kernel, Lanes};
 use potentials::{Coefficient, Factor, FieldEnergy, Origin, Scalar, Vec3};
 use std::marker::PhantomData;
 
@@ -52,10 +52,27 @@ impl<E: FieldEnergy> Law for FieldLaw<E> {
         total
     }
 
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        frame.isa.double(Fields { law: self, frame, p, sink });
+    }
+}
+
+/// All atoms of a field, one a lane.
+struct Fields<'a, 'b, E> {
+    law: &'a FieldLaw<E>,
+    frame: &'a Frame<'a>,
+    p: &'a PreparedTable,
+    sink: &'a mut Sink<'b>,
+}
+
+impl<E: FieldEnergy> Kernel<f64> for Fields<'_, '_, E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes<Element = f64>>(self) {
+        let Fields { law, frame, p, sink } = self;
         let tape = StackTape::<V, 64>::new();
         let blocks =
-            (self.atoms.chunks(V::WIDTH)).zip(self.rows.chunks(V::WIDTH)).zip(self.anchors.chunks(V::WIDTH));
+            (law.atoms.chunks(V::WIDTH)).zip(law.rows.chunks(V::WIDTH)).zip(law.anchors.chunks(V::WIDTH));
         for ((atoms, rows), anchors) in blocks {
             let full = |k: usize| if k < atoms.len() { k } else { 0 };
             let place = |k: usize| match E::ORIGIN {
@@ -73,7 +90,7 @@ impl<E: FieldEnergy> Law for FieldLaw<E> {
                     Factor::One => 1.0,
                     Factor::Charge => frame.charges[i],
                 };
-                let f = g.map(|g| -charge * g.lane(k));
+                let f = frame.grid.force(g.map(|g| -charge * g.lane(k)));
                 for c in 0..3 {
                     sink.forces[i][c] += f[c];
                 }

@@ -3,7 +3,6 @@
 use super::parameters::PreparedTable;
 use super::term::{Law, Prepared, Sink};
 use super::view::{Frame, View};
-use crate::autodiff::lanes::Lanes;
 use crate::autodiff::{Adjoints, Tape, Var};
 use potentials::{Coefficient, GlobalEnergy, Scalar, Vec3};
 use std::marker::PhantomData;
@@ -32,21 +31,21 @@ impl<E: GlobalEnergy> Law for GlobalLaw<E> {
         E::energy(&places, &self.masses(view.frame), &p[0])
     }
 
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
-        // the whole group is one function: its own tape, the same in every lane
-        let tape = Tape::<V>::new();
-        let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|_| 0);
+    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        // the whole group is one function: its own tape
+        let tape = Tape::new();
+        let q: E::Prepared<f64> = p.row(0);
         let place = |&i: &u32| {
-            let [x, y, z] = frame.place(i as usize).map(|x| tape.variable(V::constant(x)));
+            let [x, y, z] = frame.place(i as usize).map(|x| tape.variable(x));
             Vec3::new(x, y, z)
         };
-        let places: Vec<Vec3<Var<V>>> = self.atoms.iter().map(place).collect();
-        let e = E::energy::<Var<V>, V::Parameter>(&places, &self.masses(frame), &q);
+        let places: Vec<Vec3<Var<f64>>> = self.atoms.iter().map(place).collect();
+        let e = E::energy::<Var<f64>, f64>(&places, &self.masses(frame), &q);
         let mut adjoints = Adjoints::default();
-        tape.backward(&[(e, V::constant(1.0))], &mut adjoints);
-        sink.sums.add_energy(e.value().lane(0));
+        tape.backward(&[(e, 1.0)], &mut adjoints);
+        sink.sums.add_energy(e.value());
         for (&i, x) in self.atoms.iter().zip(&places) {
-            let f = [x.x, x.y, x.z].map(|x| -adjoints.of(x).lane(0));
+            let f = frame.grid.force([x.x, x.y, x.z].map(|x| -adjoints.of(x)));
             for c in 0..3 {
                 sink.forces[i as usize][c] += f[c];
             }

@@ -23,10 +23,10 @@ pub mod triplet;
 pub mod tuple;
 mod view;
 
-pub use evaluator::{Charges, Evaluator, Kind, Setup};
+pub use evaluator::{Charges, Evaluator, Kind, Method, Setup};
 pub use parameters::{ParameterTable, PreparedTable, Slot};
 pub use term::{Closest, Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term};
-pub use view::{Frame, Neighborhood, View};
+pub use view::{Frame, Grid, Neighborhood, View};
 
 use crate::neighbors::{ExclusionError, NeighborError};
 use crate::system::{Cell, Positions};

@@ -1,17 +1,23 @@
 //! Pair energies over a neighbour list.
 
-use super::chunks::each_atom;
+// Kernels read lists and tables without checks.
+#![allow(unsafe_code)]
+
+use super::chunks::each_rank;
 use super::parameters::{ParameterTable, PreparedTable};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
-use super::view::{Frame, Neighborhood, View};
+use super::view::{Frame, Grid, Neighborhood, View};
 use crate::autodiff::Dual;
-use crate::autodiff::lanes::Lanes;
-use potentials::{Coefficient, Distance, Factor, Mask, PairEnergy, Scalar, Vec3};
+use crate::autodiff::lanes::{Kernel, Lanes};
+use crate::system::Cell;
+use potentials::{Coefficient, Distance, Factor, Mask, PairEnergy, Record, Scalar, Vec3};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// A pair energy between all atoms of certain types that are near each other.
 pub struct PairLaw<E: PairEnergy> {
     types: TypePairs,
+    table: TypeTable,
     list: usize,
     range: f64,
     special: Special,
@@ -77,7 +83,15 @@ impl<E: PairEnergy> PairLaw<E> {
     /// A pair energy for these types and special pairs.
     pub fn new(types: TypePairs, special: Special) -> Self {
         let range = types.range();
-        Self { types, list: 0, range, special, partial: Vec::new(), energy: PhantomData }
+        Self {
+            types,
+            table: TypeTable::default(),
+            list: 0,
+            range,
+            special,
+            partial: Vec::new(),
+            energy: PhantomData,
+        }
     }
 }
 
@@ -123,8 +137,8 @@ fn sum_of_pairs<S: Scalar, P: Coefficient<S>>(
     };
     let mut total = S::constant(0.0);
     for i in 0..frame.atoms.len() {
-        for &n in near.list.row(i).iter().filter(|&&n| near.counts(i, n)) {
-            if let Some(e) = one(view.to_neighbor(i, n, near), i, n.j as usize, 1.0) {
+        for n in near.row(i).into_iter().filter(|&n| near.counts(i, n)) {
+            if let Some(e) = one(view.to_neighbor(i, n, near), i, near.list.owner(n), 1.0) {
                 total = total + e;
             }
         }
@@ -152,9 +166,10 @@ impl<E: PairEnergy> Law for PairLaw<E> {
     fn set_list(&mut self, list: usize) {
         self.list = list;
     }
-    fn parameters_changed(&mut self, parameters: &ParameterTable, _: &PreparedTable) {
+    fn parameters_changed(&mut self, parameters: &ParameterTable, prepared: &PreparedTable) {
         self.types.follow(parameters, E::ABOUT.params.len());
         self.range = self.types.range();
+        self.table = TypeTable::new(&self.types, prepared);
     }
 
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], q: &[P]) -> S {
@@ -171,15 +186,12 @@ impl<E: PairEnergy> Law for PairLaw<E> {
         sum_of_pairs(view, near, &self.types, &self.special, E::FACTOR, q, &pair, &own)
     }
 
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
-        let near = &frame.lists[self.list];
-        let types = &self.types;
-        each_atom(sink, &mut self.partial, &|atoms, forces, sums| {
-            let mut found = Vec::new();
-            for (i, force) in atoms.zip(forces) {
-                within(frame, near, types, i, &mut found);
-                row::<V, E>(frame, p, i, &found, force, sums);
-            }
+    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        let Self { types, table, list, .. } = self;
+        let near = &frame.lists[*list];
+        each_rank(sink, *list, &mut self.partial, &|ranks, forces, sums| {
+            let energy = PhantomData::<E>;
+            frame.isa.double(Rows { frame, near, table, ranks, forces, sums, energy });
         });
         let (remainder, special) = (self.special.remainder, &self.special);
         let pair = |r2: f64, row: usize, part: f64| {
@@ -222,7 +234,7 @@ fn special_pairs(
             continue;
         }
         let e = scaled(pair(r2, types.rows[of] as usize, part), factor(kind, frame.coulomb, q[i], q[j]));
-        let f = d.map(|d| e.tangent * d);
+        let f = frame.grid.force(d.map(|d| e.tangent * d));
         for k in 0..3 {
             sink.forces[i][k] -= f[k];
             sink.forces[j][k] += f[k];
@@ -239,118 +251,259 @@ fn special_pairs(
     }
 }
 
-/// A neighbour within the cut-off.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Near {
-    /// From the atom to it.
-    pub vector: [f64; 3],
-    /// Its distance squared.
-    pub r2: f64,
-    /// Which atom it is.
-    pub j: u32,
-    /// The row of the pair's parameters.
-    pub row: u32,
+/// The parameters and cut-offs of all pairs of types, so laid out that lanes find theirs by the second type.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TypeTable {
+    types: usize,
+    /// How many fields a record of parameters has.
+    width: usize,
+    /// For each first type the fields, and the square of the cut-off: one number for every second type.
+    values: Vec<f64>,
+    /// Whether all pairs of types have the same.
+    uniform: bool,
+    /// A square of a distance at which nothing overflows: the largest of the cut-offs.
+    safe: f64,
 }
 
-/// The neighbours of atom i within the cut-offs, in list order. Compiled once, not for every energy.
-#[inline(never)]
-pub(super) fn within(frame: &Frame, near: &Neighborhood, types: &TypePairs, i: usize, found: &mut Vec<Near>) {
-    let t = &frame.atoms.types;
-    let from = t[i] as usize * types.types;
-    let (cutoff2, rows) = (&types.cutoff2[from..from + types.types], &types.rows[from..from + types.types]);
-    let neighbors = near.list.row(i);
-    found.resize(neighbors.len(), Near::default());
-    let mut count = 0;
-    for &n in neighbors {
-        let kind = t[n.j as usize] as usize;
-        let limit = cutoff2[kind];
-        if limit == 0.0 {
-            continue;
+impl TypeTable {
+    pub fn new(types: &TypePairs, p: &PreparedTable) -> Self {
+        let (n, width) = (types.types, p.width());
+        let mut values = Vec::with_capacity(n * n * (width + 1));
+        for a in 0..n {
+            let of = |b: usize| a * n + b;
+            for m in 0..width {
+                values.extend((0..n).map(|b| p.field(types.rows[of(b)] as usize, m)));
+            }
+            values.extend((0..n).map(|b| types.cutoff2[of(b)]));
         }
-        let vector = near.vector(frame.cell, i, n);
-        let r2 = vector[0] * vector[0] + (vector[1] * vector[1] + vector[2] * vector[2]);
-        // written in any case and kept by counting it: whether a neighbour is within is a coin toss to the processor
-        found[count] = Near { vector, r2, j: n.j, row: rows[kind] };
-        count += usize::from(r2 < limit);
+        let all = (0..n * n).all(|k| types.rows[k] == types.rows[0] && types.cutoff2[k] == types.cutoff2[0]);
+        Self { types: n, width, values, uniform: all, safe: types.range().powi(2) }
     }
-    found.truncate(count);
+
+    /// The numbers of a first type.
+    #[inline(always)]
+    fn of(&self, kind: usize) -> &[f64] {
+        let size = self.types * (self.width + 1);
+        &self.values[kind * size..(kind + 1) * size]
+    }
 }
 
-/// One value a lane, of a block of neighbours; lanes beyond its end repeat the last.
-#[inline(always)]
-pub(super) fn gather<V: Lanes>(block: &[Near], f: impl Fn(&Near) -> f64) -> V {
-    let last = block.len() - 1;
-    V::gather(|k| f(&block[k.min(last)]))
+/// The basis of a cell, in lanes.
+pub(super) struct Metric<V> {
+    basis: [[V; 3]; 3],
+    diagonal: bool,
 }
 
-/// The lanes that stand for a neighbour.
-#[inline(always)]
-pub(super) fn full<V: Lanes>(block: &[Near]) -> V::Mask {
-    V::constant(0.0).lt(V::gather(|k| if k < block.len() { 1.0 } else { 0.0 }))
-}
-
-/// The energy, force and virial of one atom with the neighbours found for it.
-#[inline(always)]
-fn row<V: Lanes, E: PairEnergy>(
-    frame: &Frame,
-    p: &PreparedTable,
-    i: usize,
-    found: &[Near],
-    force: &mut [f64; 3],
-    sums: &mut Sums,
-) {
-    let zero = V::constant(0.0);
-    let charge = frame.charges[i] * frame.coulomb;
-    let (mut pull, mut energy) = (Pull::new(), zero);
-    for block in found.chunks(V::WIDTH) {
-        let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| block[k.min(block.len() - 1)].row as usize);
-        // the seed −2 makes the tangent −2 dE/dr², which is the force over the distance
-        let r2 = Dual::new(gather(block, |n| n.r2), V::constant(-2.0));
-        let mut e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(r2), &q);
-        if E::FACTOR == Factor::Charge {
-            let qq = gather::<V>(block, |n| frame.charges[n.j as usize]) * charge;
-            e = Dual::new(e.value * qq, e.tangent * qq);
+impl<V: Lanes> Metric<V> {
+    #[inline(always)]
+    pub fn of(cell: &Cell) -> Self {
+        let b = cell.basis();
+        let basis = std::array::from_fn(|k| std::array::from_fn(|c| V::constant(b[k][c])));
+        Self { basis, diagonal: cell.is_orthorhombic() }
+    }
+    /// A difference of rows in nm.
+    #[inline(always)]
+    pub fn cartesian(&self, s: [V; 3]) -> [V; 3] {
+        let b = &self.basis;
+        // (the branch goes the same way throughout a run)
+        if self.diagonal {
+            [s[0] * b[0][0], s[1] * b[1][1], s[2] * b[2][2]]
+        } else {
+            let along = |c: usize| s[2].fma(b[2][c], s[1].fma(b[1][c], s[0] * b[0][c]));
+            [along(0), along(1), along(2)]
         }
-        let inside = full::<V>(block);
-        let g = V::select(inside, e.tangent, zero);
-        energy = energy + V::select(inside, e.value, zero);
-        pull.add([0, 1, 2].map(|c| gather(block, |n| n.vector[c])), g);
     }
-    pull.finish(energy, force, sums);
 }
 
-/// The force on an atom and the virial of its neighbours' pulls g d along their vectors d, half of each counted.
+/// The neighbours of an atom, some at a time.
+pub(super) struct Blocks<'a, V> {
+    near: &'a Neighborhood,
+    table: &'a TypeTable,
+    metric: Metric<V>,
+    safe: V,
+    /// Entries of the row at work, from and to.
+    next: usize,
+    end: usize,
+    own: [V; 3],
+    /// The parameters of the atom's type.
+    of_type: *const f64,
+    single: bool,
+}
+
+/// Some neighbours.
+pub(super) struct Block<V: Lanes> {
+    /// From the atom to them.
+    pub vector: [V; 3],
+    /// Their distances squared, where they are within the cut-off.
+    pub r2: V,
+    /// The fourth number of their rows.
+    pub fourth: V,
+    /// Which lanes are neighbours within the cut-off.
+    pub inside: V::Mask,
+    /// The first of their entries.
+    pub entry: usize,
+}
+
+impl<'a, V: Lanes<Element = f64>> Blocks<'a, V> {
+    #[inline(always)]
+    pub fn new(frame: &Frame, near: &'a Neighborhood, table: &'a TypeTable) -> Self {
+        let zero = V::constant(0.0);
+        Self {
+            near,
+            table,
+            metric: Metric::of(frame.cell),
+            safe: V::constant(table.safe),
+            next: 0,
+            end: 0,
+            own: [zero; 3],
+            of_type: table.values.as_ptr(),
+            single: table.uniform || near.kinds.is_empty(),
+        }
+    }
+
+    /// Turns to the atom of rank k, whose type this is; returns the fourth number of its row.
+    #[inline(always)]
+    pub fn turn(&mut self, k: usize, kind: usize) -> f64 {
+        let list = &self.near.list;
+        self.next = list.starts()[k] as usize;
+        self.end = self.next + list.row(k).len();
+        let own = &list.rows()[list.slots()[k] as usize];
+        self.own = [0, 1, 2].map(|c| V::constant(own[c]));
+        self.of_type = self.table.of(kind).as_ptr();
+        own[3]
+    }
+
+    /// The next neighbours.
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<Block<V>> {
+        if self.next >= self.end {
+            return None;
+        }
+        let (list, entry) = (&self.near.list, self.next);
+        // SAFETY: rows of a list are filled up to a multiple of the lanes with slots, and there is a row a slot
+        let [x, y, z, fourth] = unsafe { V::rows(list.rows().as_ptr(), list.entries().as_ptr().add(entry)) };
+        let [a, b, c] = self.own;
+        let vector = self.metric.cartesian([x - a, y - b, z - c]);
+        let [x, y, z] = vector;
+        let r2 = x.fma(x, y.fma(y, z * z));
+        let cutoff2 = self.parameter(self.table.width, entry);
+        let mut inside = r2.lt(cutoff2);
+        if self.end - entry < V::WIDTH {
+            inside = inside & V::first(self.end - entry);
+        }
+        self.next += V::WIDTH;
+        // (what is outside must not overflow)
+        Some(Block { vector, r2: V::select(inside, r2, self.safe), fourth, inside, entry })
+    }
+
+    /// Parameter number m of the pairs with the neighbours from this entry on.
+    #[inline(always)]
+    pub fn parameter(&self, m: usize, entry: usize) -> V {
+        // SAFETY: the table has a number for each field (and the cut-off) and every type; there is a kind for every
+        // entry, or only one type
+        unsafe {
+            let field = self.of_type.add(m * self.table.types);
+            match self.single {
+                true => V::constant(*field),
+                false => V::lookup(field, self.near.kinds.as_ptr().add(entry)),
+            }
+        }
+    }
+
+    /// All parameters of the pairs with some neighbours.
+    #[inline(always)]
+    pub fn parameters<R: Record<V::Parameter>>(&self, block: &Block<V>) -> R {
+        R::from_fn(
+            #[inline(always)]
+            |m| self.parameter(m, block.entry).parameter(),
+        )
+    }
+}
+
+/// The rows of some ranks: energy, forces and virial of their atoms with their neighbours.
+struct Rows<'a, E> {
+    frame: &'a Frame<'a>,
+    near: &'a Neighborhood,
+    table: &'a TypeTable,
+    ranks: Range<usize>,
+    forces: &'a mut [[f64; 3]],
+    sums: &'a mut Sums,
+    energy: PhantomData<E>,
+}
+
+impl<E: PairEnergy> Kernel<f64> for Rows<'_, E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes<Element = f64>>(self) {
+        let Rows { frame, near, table, ranks, forces, sums, .. } = self;
+        let zero = V::constant(0.0);
+        let mut blocks = Blocks::<V>::new(frame, near, table);
+        for (k, force) in ranks.zip(forces) {
+            let charge = blocks.turn(k, frame.kind(near, k)) * frame.coulomb;
+            let mut pull = Pull::new(frame.grid);
+            while let Some(block) = blocks.next() {
+                let q: E::Prepared<V::Parameter> = blocks.parameters(&block);
+                // the seed −2 makes the tangent −2 dE/dr², which is the force over the distance
+                let r2 = Dual::new(block.r2, V::constant(-2.0));
+                let mut e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(r2), &q);
+                if E::FACTOR == Factor::Charge {
+                    let qq = block.fourth * charge;
+                    e = Dual::new(e.value * qq, e.tangent * qq);
+                }
+                pull.add_energy(V::select(block.inside, e.value, zero));
+                pull.add(block.vector, V::select(block.inside, e.tangent.odd(), zero));
+            }
+            pull.finish(force, sums);
+        }
+    }
+}
+
+/// The force on an atom, and the energy and virial of its neighbours' pulls g d along their vectors d, half of each
+/// counted.
 pub(super) struct Pull<V> {
-    force: [V; 3],
-    virial: [V; 6],
+    sums: [V; 10],
+    grid: Grid,
 }
 
 impl<V: Lanes> Pull<V> {
-    pub fn new() -> Self {
-        Self { force: [V::constant(0.0); 3], virial: [V::constant(0.0); 6] }
+    #[inline(always)]
+    pub fn new(grid: Grid) -> Self {
+        let (f, e) = (V::constant(grid.force_origin()), V::constant(grid.energy_origin()));
+        Self { sums: [f, f, f, e, e, e, e, e, e, e], grid }
     }
+    /// Adds the energy of some pairs.
+    #[inline(always)]
+    pub fn add_energy(&mut self, e: V) {
+        // half of it, and odd so that its rounding is no tie
+        self.sums[3] = self.sums[3] + (e * 0.5).odd();
+    }
+    /// Adds some pulls. The factors g must be odd.
     #[inline(always)]
     pub fn add(&mut self, [x, y, z]: [V; 3], g: V) {
-        let (gx, gy, gz) = (g * x, g * y, g * z);
-        let (f, w) = (&mut self.force, &mut self.virial);
-        f[0] = f[0] - gx;
-        f[1] = f[1] - gy;
-        f[2] = f[2] - gz;
-        w[0] = x.fma(gx, w[0]);
-        w[1] = y.fma(gy, w[1]);
-        w[2] = z.fma(gz, w[2]);
-        w[3] = x.fma(gy, w[3]);
-        w[4] = x.fma(gz, w[4]);
-        w[5] = y.fma(gz, w[5]);
+        let s = &mut self.sums;
+        // (a minus sign on g costs nothing; the force on the atom is against the pull on its neighbours)
+        let m = -g;
+        s[0] = m.onto(x, s[0]);
+        s[1] = m.onto(y, s[1]);
+        s[2] = m.onto(z, s[2]);
+        let h = g * 0.5;
+        let (gx, gy, gz) = ((h * x).odd(), (h * y).odd(), (h * z).odd());
+        s[4] = gx.onto(x, s[4]);
+        s[5] = gy.onto(y, s[5]);
+        s[6] = gz.onto(z, s[6]);
+        s[7] = gy.onto(x, s[7]);
+        s[8] = gz.onto(x, s[8]);
+        s[9] = gz.onto(y, s[9]);
     }
-    #[inline(never)]
-    pub fn finish(self, energy: V, force: &mut [f64; 3], sums: &mut Sums) {
-        for (f, pull) in force.iter_mut().zip(self.force) {
-            *f += pull.sum();
+    #[inline(always)]
+    pub fn finish(self, force: &mut [f64; 3], sums: &mut Sums) {
+        let (f, e) = (V::constant(self.grid.force_origin()), V::constant(self.grid.energy_origin()));
+        for (force, s) in force.iter_mut().zip(self.sums) {
+            *force += (s - f).sum();
         }
-        sums.0[0] += 0.5 * energy.sum();
-        for (s, w) in sums.0[1..].iter_mut().zip(self.virial) {
-            *s += 0.5 * w.sum();
-        }
+        sums.add_each(std::array::from_fn(
+            #[inline(always)]
+            |k| (self.sums[k + 3] - e).sum(),
+        ));
     }
 }

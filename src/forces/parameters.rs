@@ -145,6 +145,14 @@ impl PreparedTable {
         }
         Self { values, width, count: parameters.rows() }
     }
+    /// How many fields a row has.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+    /// A field of a row; 0 in a table without rows.
+    pub fn field(&self, row: usize, field: usize) -> f64 {
+        self.values.get(row * self.width + field).copied().unwrap_or(0.0)
+    }
     /// One row.
     #[inline(always)]
     pub fn row<R: Record<f64>>(&self, row: usize) -> R {

@@ -1,9 +1,9 @@
 //! Forces that an atom exerts on its neighbours, without two tasks ever writing to the same place.
 //!
 //! Each atom writes the forces it exerts beside its list entries; afterwards every atom collects what its
-//! neighbours wrote for it (the mirror entries). Sums are taken in list order, whatever the number of threads.
+//! neighbours wrote for it (the mirror entries).
 
-use super::chunks::{Body, CHUNK, each_atom};
+use super::chunks::{Body, CHUNK, each_rank};
 use super::term::{Sink, Sums};
 use super::view::Neighborhood;
 use rayon::prelude::*;
@@ -18,13 +18,14 @@ pub struct Shares {
 impl Shares {
     /// Runs `body` over chunks of atoms: it is given the atoms, their rows of shares one after the other, and the
     /// sums. Then forces are collected into the sink. The force on an atom itself is minus the sum of its row.
-    pub fn each_site(&mut self, near: &Neighborhood, sink: &mut Sink, body: Body<[f64; 3]>) {
+    /// Chunks are of ranks of the list, and shares must be on the grid.
+    pub fn each_site(&mut self, list: usize, near: &Neighborhood, sink: &mut Sink, body: Body<[f64; 3]>) {
         let Self { forces, partial } = self;
         let (starts, n) = (near.list.starts(), sink.forces.len());
         forces.clear();
         forces.resize(near.list.entries().len(), [0.0; 3]);
         partial.clear();
-        partial.resize(n.div_ceil(CHUNK), Sums::default());
+        partial.resize(n.div_ceil(CHUNK), Sums::on(sink.sums.origin()));
         // chunks of atoms own disjoint ranges of entries
         let mut rest = &mut forces[..];
         let mut tasks = Vec::with_capacity(partial.len());
@@ -37,12 +38,13 @@ impl Shares {
         tasks.into_par_iter().for_each(|(atoms, own, sums)| body(atoms, own, sums));
         partial.iter().for_each(|s| sink.sums.add(s));
         let mirrors = near.list.mirrors().unwrap_or(&[]);
-        each_atom(sink, partial, &|atoms, out, _| {
-            for (i, force) in atoms.zip(out) {
-                for entry in starts[i] as usize..starts[i + 1] as usize {
+        each_rank(sink, list, partial, &|ranks, out, _| {
+            for (k, force) in ranks.zip(out) {
+                let start = starts[k] as usize;
+                for entry in start..start + near.list.row(k).len() {
                     let (own, theirs) = (forces[entry], forces[mirrors[entry] as usize]);
-                    for k in 0..3 {
-                        force[k] += theirs[k] - own[k];
+                    for c in 0..3 {
+                        force[c] += theirs[c] - own[c];
                     }
                 }
             }

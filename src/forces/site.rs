@@ -2,13 +2,14 @@
 
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::Shares;
-use super::term::{Law, ListNeed, Prepared, Reach, Sink};
+use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
 use super::triplet::{NO_ROW, TypeTriples, range};
-use super::view::{Frame, View};
-use crate::autodiff::lanes::Lanes;
+use super::view::{Frame, Neighborhood, View};
+use crate::autodiff::lanes::{Kernel, Lanes};
 use crate::autodiff::{Adjoints, Tape, Var};
 use potentials::{Coefficient, Mask, Scalar, SiteEnergy, SiteNeighbor, Vec3};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// A site energy between atoms of certain types.
 pub struct SiteLaw<E: SiteEnergy> {
@@ -67,8 +68,8 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
         for i in 0..t.len() {
             let from = t[i] as usize;
             found.clear();
-            for &n in near.list.row(i) {
-                let (kind, vector) = (t[n.j as usize] as usize, view.to_neighbor(i, n, near));
+            for n in near.row(i) {
+                let (kind, vector) = (t[near.list.owner(n)] as usize, view.to_neighbor(i, n, near));
                 let r2 = vector.norm_squared();
                 if r2.lt(S::constant(self.reach2[from * self.types.types + kind])).decided() == Some(true) {
                     found.push(SiteNeighbor { vector, distance: r2.sqrt(), kind });
@@ -79,45 +80,69 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
         total
     }
 
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { types, reach2, list, shares, .. } = self;
-        let (near, t) = (&frame.lists[*list], &frame.atoms.types);
-        // one site at a time, the same in every lane
-        let starts = near.list.starts();
-        shares.each_site(near, sink, &|atoms, shares, sums| {
-            let (mut tape, mut adjoints, mut found) = (Tape::<V>::new(), Adjoints::default(), Vec::new());
-            let p = &p.rows::<V::Parameter, E::Prepared<V::Parameter>>(|x| V::constant(x).parameter());
-            let first = starts[atoms.start] as usize;
-            for i in atoms {
-                let shares = &mut shares[starts[i] as usize - first..starts[i + 1] as usize - first];
-                let from = t[i] as usize;
-                found.clear();
-                for (entry, &n) in near.list.row(i).iter().enumerate() {
-                    let (kind, d) = (t[n.j as usize] as usize, near.vector(frame.cell, i, n));
-                    if d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < reach2[from * types.types + kind] {
-                        found.push((entry, kind, d));
-                    }
-                }
-                tape.reset();
-                let place = |&(_, kind, d): &(usize, usize, [f64; 3])| {
-                    let [x, y, z] = d.map(|x| tape.variable(V::constant(x)));
-                    let vector = Vec3::new(x, y, z);
-                    SiteNeighbor { vector, distance: vector.norm_squared().sqrt(), kind }
-                };
-                let neighbors: Vec<SiteNeighbor<Var<V>>> = found.iter().map(place).collect();
-                let e = site::<E, Var<V>, V::Parameter>(types, from, &neighbors, p);
-                tape.backward(&[(e, V::constant(1.0))], &mut adjoints);
-                sums.add_energy(e.value().lane(0));
-                for (&(entry, _, d), n) in found.iter().zip(&neighbors) {
-                    let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| -adjoints.of(x).lane(0));
-                    shares[entry] = f;
-                    sums.add_virial(d, f);
-                }
-            }
+        let near = &frame.lists[*list];
+        shares.each_site(*list, near, sink, &|ranks, shares, sums| {
+            let energy = PhantomData::<E>;
+            frame.isa.double(Sites { frame, near, types, reach2, p, ranks, shares, sums, energy });
         });
     }
 
     fn reach(&self) -> Option<Reach<'_>> {
         Some(Reach { list: self.list, types: self.types.types, cutoff2: &self.reach2 })
+    }
+}
+
+/// The sites of some ranks: one at a time, the same in every lane.
+struct Sites<'a, E> {
+    frame: &'a Frame<'a>,
+    near: &'a Neighborhood,
+    types: &'a TypeTriples,
+    reach2: &'a [f64],
+    p: &'a PreparedTable,
+    ranks: Range<usize>,
+    shares: &'a mut [[f64; 3]],
+    sums: &'a mut Sums,
+    energy: PhantomData<E>,
+}
+
+impl<E: SiteEnergy> Kernel<f64> for Sites<'_, E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes<Element = f64>>(self) {
+        let Sites { frame, near, types, reach2, p, ranks, shares, sums, .. } = self;
+        let (t, starts) = (&frame.atoms.types, near.list.starts());
+        let (mut tape, mut adjoints, mut found) = (Tape::<V>::new(), Adjoints::default(), Vec::new());
+        let p = &p.rows::<V::Parameter, E::Prepared<V::Parameter>>(|x| V::constant(x).parameter());
+        let first = starts[ranks.start] as usize;
+        for rank in ranks {
+            let shares = &mut shares[starts[rank] as usize - first..starts[rank + 1] as usize - first];
+            let i = near.list.owner(near.list.slots()[rank]);
+            let from = t[i] as usize;
+            found.clear();
+            for (entry, &n) in near.list.row(rank).iter().enumerate() {
+                let (kind, d) = (t[near.list.owner(n)] as usize, near.vector(frame.cell, i, n));
+                if d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < reach2[from * types.types + kind] {
+                    found.push((entry, kind, d));
+                }
+            }
+            tape.reset();
+            let place = |&(_, kind, d): &(usize, usize, [f64; 3])| {
+                let [x, y, z] = d.map(|x| tape.variable(V::constant(x)));
+                let vector = Vec3::new(x, y, z);
+                SiteNeighbor { vector, distance: vector.norm_squared().sqrt(), kind }
+            };
+            let neighbors: Vec<SiteNeighbor<Var<V>>> = found.iter().map(place).collect();
+            let e = site::<E, Var<V>, V::Parameter>(types, from, &neighbors, p);
+            tape.backward(&[(e, V::constant(1.0))], &mut adjoints);
+            sums.add_energy(e.value().lane(0));
+            for (&(entry, _, d), n) in found.iter().zip(&neighbors) {
+                let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| -adjoints.of(x).lane(0));
+                let f = frame.grid.force(f);
+                shares[entry] = f;
+                sums.add_virial(d, f);
+            }
+        }
     }
 }

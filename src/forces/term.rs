@@ -7,9 +7,6 @@
 
 use super::parameters::{ParameterTable, PreparedTable};
 use super::view::{Frame, View};
-use crate::autodiff::lanes::Lanes;
-#[cfg(debug_assertions)]
-use crate::autodiff::lanes::Two;
 use crate::autodiff::{Dual, Var};
 use potentials::{Coefficient, Energy, Scalar};
 
@@ -20,35 +17,75 @@ pub type Prepared<L, P> = <<L as Law>::Energy as Energy>::Prepared<P>;
 pub struct Sink<'a> {
     /// Forces, one an atom.
     pub forces: &'a mut [[f64; 3]],
+    /// Forces in the order of each neighbour list's ranks.
+    pub ranked: &'a mut [Vec<[f64; 3]>],
     /// Energy and virial (xx yy zz xy xz yz) of this term.
     pub sums: Sums,
 }
 
-/// Energy and virial (xx yy zz xy xz yz), added up together.
+/// Energy and virial (xx yy zz xy xz yz), added up together: what is added is rounded to a grid, and rounding errors
+/// of the sums are kept, so that the order of addition does not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sums(pub [f64; 7]);
+pub struct Sums {
+    high: [f64; 7],
+    low: [f64; 7],
+    origin: f64,
+}
 
 impl Sums {
+    /// Nothing yet, on the grid with this [origin](super::Grid::energy_origin).
+    pub fn on(origin: f64) -> Self {
+        Self { origin, ..Self::default() }
+    }
+    /// What sums of the same grid start from.
+    #[inline(always)]
+    pub fn origin(&self) -> f64 {
+        self.origin
+    }
+    /// Energy and virial.
+    pub fn totals(&self) -> [f64; 7] {
+        std::array::from_fn(|k| self.high[k] + self.low[k])
+    }
+    #[inline(always)]
+    fn put(&mut self, k: usize, x: f64) {
+        // the sum and its rounding error (Knuth)
+        let a = self.high[k];
+        let sum = a + x;
+        let b = sum - a;
+        self.high[k] = sum;
+        self.low[k] += (a - (sum - b)) + (x - b);
+    }
     /// Adds an energy.
     #[inline(always)]
     pub fn add_energy(&mut self, e: f64) {
-        self.0[0] += e;
+        self.put(0, (e + self.origin) - self.origin);
     }
     /// Adds the virial d ⊗ f of a force f on an atom at d from its partner.
     #[inline(always)]
     pub fn add_virial(&mut self, d: [f64; 3], f: [f64; 3]) {
-        let w = &mut self.0;
-        w[1] += d[0] * f[0];
-        w[2] += d[1] * f[1];
-        w[3] += d[2] * f[2];
-        w[4] += 0.5 * (d[0] * f[1] + d[1] * f[0]);
-        w[5] += 0.5 * (d[0] * f[2] + d[2] * f[0]);
-        w[6] += 0.5 * (d[1] * f[2] + d[2] * f[1]);
+        let w = [
+            d[0] * f[0],
+            d[1] * f[1],
+            d[2] * f[2],
+            0.5 * (d[0] * f[1] + d[1] * f[0]),
+            0.5 * (d[0] * f[2] + d[2] * f[0]),
+            0.5 * (d[1] * f[2] + d[2] * f[1]),
+        ];
+        for (k, w) in w.into_iter().enumerate() {
+            self.put(k + 1, (w + self.origin) - self.origin);
+        }
+    }
+    /// Adds numbers that are on the grid already.
+    #[inline(always)]
+    pub fn add_each(&mut self, x: [f64; 7]) {
+        for (k, x) in x.into_iter().enumerate() {
+            self.put(k, x);
+        }
     }
     /// Adds other sums.
-    #[inline(always)]
     pub fn add(&mut self, o: &Sums) {
-        for (a, b) in self.0.iter_mut().zip(&o.0) {
+        self.add_each(o.high);
+        for (a, b) in self.low.iter_mut().zip(&o.low) {
             *a += b;
         }
     }
@@ -90,9 +127,7 @@ pub trait Law: Send + Sync + 'static {
         Self: Sized;
 
     /// Energy, forces and virial, each interaction differentiated by itself.
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink)
-    where
-        Self: Sized;
+    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink);
 
     /// Which neighbours take part, for what is said about them outside the kernels.
     fn reach(&self) -> Option<Reach<'_>> {
@@ -116,8 +151,8 @@ impl Reach<'_> {
     fn each(&self, frame: &Frame, mut visit: impl FnMut(usize, usize, f64, f64)) {
         let (near, t) = (&frame.lists[self.list], &frame.atoms.types);
         for i in 0..t.len() {
-            for &n in near.list.row(i) {
-                let j = n.j as usize;
+            for n in near.row(i) {
+                let j = near.list.owner(n);
                 let cutoff2 = self.cutoff2[t[i] as usize * self.types + t[j] as usize];
                 if cutoff2 > 0.0 {
                     let [x, y, z] = near.vector(frame.cell, i, n);
@@ -180,10 +215,6 @@ pub trait Term: Send + Sync {
     fn record_nested<'t>(&self, view: &View<Var<'t, Dual<f64>>>) -> Var<'t, Dual<f64>>;
     /// Energy, forces and virial.
     fn fused(&mut self, frame: &Frame, sink: &mut Sink);
-    /// The same on the two-lane number that stands in for SIMD in tests.
-    #[doc(hidden)]
-    #[cfg(debug_assertions)]
-    fn fused_two(&mut self, frame: &Frame, sink: &mut Sink);
     /// See [`Law::reach`].
     fn reach(&self) -> Option<Reach<'_>>;
 }
@@ -242,11 +273,7 @@ impl<L: Law> Term for Entry<L> {
         self.law.total::<Var<'t, Dual<f64>>, f64>(view, &self.prepared.rows(|x| x), view.frame.charges)
     }
     fn fused(&mut self, frame: &Frame, sink: &mut Sink) {
-        self.law.fused::<f64>(frame, &self.prepared, sink);
-    }
-    #[cfg(debug_assertions)]
-    fn fused_two(&mut self, frame: &Frame, sink: &mut Sink) {
-        self.law.fused::<Two>(frame, &self.prepared, sink);
+        self.law.fused(frame, &self.prepared, sink);
     }
     fn reach(&self) -> Option<Reach<'_>> {
         self.law.reach()

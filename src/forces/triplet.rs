@@ -2,12 +2,13 @@
 
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::Shares;
-use super::term::{Law, ListNeed, Prepared, Reach, Sink};
-use super::view::{Frame, View};
-use crate::autodiff::lanes::Lanes;
+use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
+use super::view::{Frame, Neighborhood, View};
+use crate::autodiff::lanes::{Kernel, Lanes};
 use crate::autodiff::{Dual, StackTape, StackVar};
 use potentials::{Coefficient, Distance, Mask, Record, Scalar, TripletEnergy, Vec3};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// For each triple of types (centre, neighbour, other neighbour) the row of its parameters, or `NO_ROW`.
 #[derive(Clone, Debug, Default)]
@@ -166,8 +167,8 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
         let t = &view.frame.atoms.types;
         let (mut total, mut found) = (S::constant(0.0), Vec::new());
         for i in 0..t.len() {
-            let row = near.list.row(i).iter();
-            let neighbors = row.map(|&n| (t[n.j as usize] as usize, view.to_neighbor(i, n, near)));
+            let row = near.row(i).into_iter();
+            let neighbors = row.map(|n| (t[near.list.owner(n)] as usize, view.to_neighbor(i, n, near)));
             let kind = t[i] as usize;
             let pairs = features::<E, S, P>(&self.types, &self.reach2, kind, neighbors, p, &mut found);
             total = total + pairs + triplets::<E, S, P>(&self.types, kind, &found, p);
@@ -175,106 +176,130 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
         total
     }
 
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { types, reach2, list, shares, .. } = self;
-        let (near, t) = (&frame.lists[*list], &frame.atoms.types);
-        let starts = near.list.starts();
-        shares.each_site(near, sink, &|atoms, shares, sums| {
-            let (tape, mut found) = (StackTape::<V, CAPACITY>::new(), Vec::<Known>::new());
-            let first = starts[atoms.start] as usize;
-            for i in atoms {
-                let shares = &mut shares[starts[i] as usize - first..starts[i + 1] as usize - first];
-                let kind = t[i] as usize;
-                // features, and the pair energies
-                found.clear();
-                for (entry, &n) in near.list.row(i).iter().enumerate() {
-                    let (other, vector) = (t[n.j as usize] as usize, near.vector(frame.cell, i, n));
-                    let r2 = vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2];
-                    if r2 < reach2[kind * types.types + other] {
-                        found.push(Known {
-                            entry,
-                            kind: other,
-                            vector,
-                            r2,
-                            feature: 0.0,
-                            slope: 0.0,
-                            adjoint: 0.0,
-                        });
-                    }
-                }
-                for block in found.chunks_mut(V::WIDTH) {
-                    let at = |k: usize| &block[if k < block.len() { k } else { 0 }];
-                    let r = Distance::from_squared(Dual::new(V::gather(|k| at(k).r2), V::constant(-2.0)));
-                    let row = |k: usize| types.row(kind, at(k).kind, at(k).kind).unwrap_or(0);
-                    let q: E::Prepared<V::Parameter> = p.gather::<V, _>(row);
-                    let e = E::pair::<Dual<V>, V::Parameter>(r, &q);
-                    let g = E::feature::<Dual<V>, V::Parameter>(r, &q);
-                    for (k, a) in block.iter_mut().enumerate() {
-                        (a.feature, a.slope) = (g.value.lane(k), g.tangent.lane(k));
-                        let f = a.vector.map(|x| 0.5 * e.tangent.lane(k) * x);
-                        shares[a.entry] = f;
-                        sums.add_energy(0.5 * e.value.lane(k));
-                        sums.add_virial(a.vector, f);
-                    }
-                }
-                // every pair of neighbours, some at a time
-                let mut pairs = PairsOf::new(found.len());
-                let mut block = [(0, 0, 0); 16];
-                loop {
-                    let mut filled = 0;
-                    while filled < V::WIDTH {
-                        let Some((a, b)) = pairs.next() else { break };
-                        if let Some(row) = types.row(kind, found[a].kind, found[b].kind) {
-                            block[filled] = (a, b, row);
-                            filled += 1;
-                        }
-                    }
-                    if filled == 0 {
-                        break;
-                    }
-                    let at = |k: usize| block[if k < filled { k } else { 0 }];
-                    let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| at(k).2);
-                    let input = |m: usize| {
-                        V::gather(|k| {
-                            let (a, b) = (&found[at(k).0], &found[at(k).1]);
-                            match m {
-                                0..3 => a.vector[m],
-                                3..6 => b.vector[m - 3],
-                                6 => a.feature,
-                                _ => b.feature,
-                            }
-                        })
-                    };
-                    let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(std::array::from_fn(input));
-                    let cos = cosine(Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
-                    let e = E::triplet::<StackVar<V, CAPACITY>, V::Parameter>(cos, ga, gb, &q);
-                    let g = tape.adjoints(e);
-                    for (k, &(a, b, _)) in block[..filled].iter().enumerate() {
-                        sums.add_energy(e.value().lane(k));
-                        for (first, x, adjoint) in [(0, a, 6), (3, b, 7)] {
-                            let f: [f64; 3] = std::array::from_fn(|c| -g[first + c + 1].lane(k));
-                            let x = &mut found[x];
-                            x.adjoint += g[adjoint + 1].lane(k);
-                            for c in 0..3 {
-                                shares[x.entry][c] += f[c];
-                            }
-                            sums.add_virial(x.vector, f);
-                        }
-                    }
-                }
-                // what the triplets ask of the features goes on to the distances
-                for a in &found {
-                    let f = a.vector.map(|x| a.adjoint * a.slope * x);
-                    for c in 0..3 {
-                        shares[a.entry][c] += f[c];
-                    }
-                    sums.add_virial(a.vector, f);
-                }
-            }
+        let near = &frame.lists[*list];
+        shares.each_site(*list, near, sink, &|ranks, shares, sums| {
+            let energy = PhantomData::<E>;
+            frame.isa.double(Sites { frame, near, types, reach2, p, ranks, shares, sums, energy });
         });
     }
 
     fn reach(&self) -> Option<Reach<'_>> {
         Some(Reach { list: self.list, types: self.types.types, cutoff2: &self.reach2 })
+    }
+}
+
+/// The sites of some ranks: what their atoms exert on their neighbours.
+struct Sites<'a, E> {
+    frame: &'a Frame<'a>,
+    near: &'a Neighborhood,
+    types: &'a TypeTriples,
+    reach2: &'a [f64],
+    p: &'a PreparedTable,
+    ranks: Range<usize>,
+    shares: &'a mut [[f64; 3]],
+    sums: &'a mut Sums,
+    energy: PhantomData<E>,
+}
+
+impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes<Element = f64>>(self) {
+        let Sites { frame, near, types, reach2, p, ranks, shares, sums, .. } = self;
+        let (t, starts) = (&frame.atoms.types, near.list.starts());
+        let (tape, mut found) = (StackTape::<V, CAPACITY>::new(), Vec::<Known>::new());
+        let first = starts[ranks.start] as usize;
+        for rank in ranks {
+            let shares = &mut shares[starts[rank] as usize - first..starts[rank + 1] as usize - first];
+            let i = near.list.owner(near.list.slots()[rank]);
+            let kind = t[i] as usize;
+            // features, and the pair energies
+            found.clear();
+            for (entry, &n) in near.list.row(rank).iter().enumerate() {
+                let (other, vector) = (t[near.list.owner(n)] as usize, near.vector(frame.cell, i, n));
+                let r2 = vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2];
+                if r2 < reach2[kind * types.types + other] {
+                    found.push(Known {
+                        entry,
+                        kind: other,
+                        vector,
+                        r2,
+                        feature: 0.0,
+                        slope: 0.0,
+                        adjoint: 0.0,
+                    });
+                }
+            }
+            for block in found.chunks_mut(V::WIDTH) {
+                let at = |k: usize| &block[if k < block.len() { k } else { 0 }];
+                let r = Distance::from_squared(Dual::new(V::gather(|k| at(k).r2), V::constant(-2.0)));
+                let row = |k: usize| types.row(kind, at(k).kind, at(k).kind).unwrap_or(0);
+                let q: E::Prepared<V::Parameter> = p.gather::<V, _>(row);
+                let e = E::pair::<Dual<V>, V::Parameter>(r, &q);
+                let g = E::feature::<Dual<V>, V::Parameter>(r, &q);
+                for (k, a) in block.iter_mut().enumerate() {
+                    (a.feature, a.slope) = (g.value.lane(k), g.tangent.lane(k));
+                    let f = frame.grid.force(a.vector.map(|x| 0.5 * e.tangent.lane(k) * x));
+                    shares[a.entry] = f;
+                    sums.add_energy(0.5 * e.value.lane(k));
+                    sums.add_virial(a.vector, f);
+                }
+            }
+            // every pair of neighbours, some at a time
+            let mut pairs = PairsOf::new(found.len());
+            let mut block = [(0, 0, 0); 16];
+            loop {
+                let mut filled = 0;
+                while filled < V::WIDTH {
+                    let Some((a, b)) = pairs.next() else { break };
+                    if let Some(row) = types.row(kind, found[a].kind, found[b].kind) {
+                        block[filled] = (a, b, row);
+                        filled += 1;
+                    }
+                }
+                if filled == 0 {
+                    break;
+                }
+                let at = |k: usize| block[if k < filled { k } else { 0 }];
+                let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| at(k).2);
+                let input = |m: usize| {
+                    V::gather(|k| {
+                        let (a, b) = (&found[at(k).0], &found[at(k).1]);
+                        match m {
+                            0..3 => a.vector[m],
+                            3..6 => b.vector[m - 3],
+                            6 => a.feature,
+                            _ => b.feature,
+                        }
+                    })
+                };
+                let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(std::array::from_fn(input));
+                let cos = cosine(Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
+                let e = E::triplet::<StackVar<V, CAPACITY>, V::Parameter>(cos, ga, gb, &q);
+                let g = tape.adjoints(e);
+                for (k, &(a, b, _)) in block[..filled].iter().enumerate() {
+                    sums.add_energy(e.value().lane(k));
+                    for (first, x, adjoint) in [(0, a, 6), (3, b, 7)] {
+                        let f = frame.grid.force(std::array::from_fn(|c| -g[first + c + 1].lane(k)));
+                        let x = &mut found[x];
+                        x.adjoint += g[adjoint + 1].lane(k);
+                        for c in 0..3 {
+                            shares[x.entry][c] += f[c];
+                        }
+                        sums.add_virial(x.vector, f);
+                    }
+                }
+            }
+            // what the triplets ask of the features goes on to the distances
+            for a in &found {
+                let f = frame.grid.force(a.vector.map(|x| a.adjoint * a.slope * x));
+                for c in 0..3 {
+                    shares[a.entry][c] += f[c];
+                }
+                sums.add_virial(a.vector, f);
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::chunks::{each_atom, each_chunk};
 use super::parameters::PreparedTable;
 use super::term::{Law, Prepared, Sink, Sums};
 use super::view::{Frame, View};
-use crate::autodiff::lanes::Lanes;
+use crate::autodiff::lanes::{Kernel, Lanes};
 use crate::autodiff::{StackTape, StackVar};
 use potentials::{
     About, Angle, AngleEnergy, BondEnergy, Coefficient, Dihedral, DihedralEnergy, Distance, Energy, Scalar,
@@ -118,19 +118,38 @@ impl<E: TupleEnergy<N>, const N: usize> Law for TupleLaw<E, N> {
         })
     }
 
-    fn fused<V: Lanes>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { atoms, rows, shares, .. } = self;
         let Shares { forces, partial, .. } = shares;
         each_chunk(atoms.len(), forces, N, partial, &mut sink.sums, &|range, slots, sums| {
-            let tape = StackTape::<V, CAPACITY>::new();
-            let (atoms, rows) = (&atoms[range.clone()], &rows[range]);
-            let blocks =
-                atoms.chunks(V::WIDTH).zip(rows.chunks(V::WIDTH)).zip(slots.chunks_mut(V::WIDTH * N));
-            for ((atoms, rows), slots) in blocks {
-                block::<V, E, N>(&tape, frame, p, atoms, rows, slots, sums);
-            }
+            let (atoms, rows, energy) = (&atoms[range.clone()], &rows[range], PhantomData::<E>);
+            frame.isa.double(Tuples { frame, p, atoms, rows, slots, sums, energy });
         });
         shares.collect(sink);
+    }
+}
+
+/// Some tuples.
+struct Tuples<'a, E, const N: usize> {
+    frame: &'a Frame<'a>,
+    p: &'a PreparedTable,
+    atoms: &'a [[u32; N]],
+    rows: &'a [u32],
+    slots: &'a mut [[f64; 3]],
+    sums: &'a mut Sums,
+    energy: PhantomData<E>,
+}
+
+impl<E: TupleEnergy<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes<Element = f64>>(self) {
+        let Tuples { frame, p, atoms, rows, slots, sums, .. } = self;
+        let tape = StackTape::<V, CAPACITY>::new();
+        let blocks = atoms.chunks(V::WIDTH).zip(rows.chunks(V::WIDTH)).zip(slots.chunks_mut(V::WIDTH * N));
+        for ((atoms, rows), slots) in blocks {
+            block::<V, E, N>(&tape, frame, p, atoms, rows, slots, sums);
+        }
     }
 }
 
@@ -171,7 +190,7 @@ fn block<V: Lanes, E: TupleEnergy<N>, const N: usize>(
         let slots = &mut slots[k * N..(k + 1) * N];
         slots[0] = [0.0; 3];
         for a in 1..N {
-            let f: [f64; 3] = std::array::from_fn(|c| -adjoints[3 * (a - 1) + c + 1].lane(k));
+            let f = frame.grid.force(std::array::from_fn(|c| -adjoints[3 * (a - 1) + c + 1].lane(k)));
             slots[a] = f;
             slots[0] = std::array::from_fn(|c| slots[0][c] - f[c]);
             sums.add_virial(r[k][a], f);

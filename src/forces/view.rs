@@ -1,46 +1,106 @@
 //! Where the atoms are, as plain numbers and as numbers with derivatives.
 
-use crate::neighbors::{Exclusions, Neighbor, NeighborError, VerletList};
+use crate::autodiff::lanes::Isa;
+use crate::neighbors::{Exclusions, NeighborError, VerletList};
 use crate::system::{Atoms, Cell, Positions};
 use potentials::{Scalar, Vec3};
+use rayon::prelude::*;
 
 /// A neighbour list with what its kernels read.
 #[derive(Debug)]
 pub struct Neighborhood {
     /// The list.
     pub list: VerletList,
-    /// The positions as rows of fractions, continuous since the list was built.
-    pub rows: Vec<[f64; 4]>,
-    /// The image vectors of the list, as numbers.
-    pub images: Vec<[f64; 3]>,
+    /// The types of the atoms that its entries refer to; empty where all atoms are of one type.
+    pub kinds: Vec<u16>,
     /// The pairs left out of it.
     pub exclusions: Option<Exclusions>,
 }
 
 impl Neighborhood {
+    /// The neighbours of atom i, as slots, by atom and image: an order that does not change from list to list.
+    pub fn row(&self, i: usize) -> Vec<u32> {
+        let mut row = self.list.row(self.list.rank(i)).to_vec();
+        row.sort_unstable_by_key(|&slot| (self.list.owner(slot), self.list.image(slot)));
+        row
+    }
     /// The vector from atom i to a neighbour of its, in nm.
     #[inline(always)]
-    pub fn vector(&self, cell: &Cell, i: usize, n: Neighbor) -> [f64; 3] {
-        let (a, b, image) = (&self.rows[i], &self.rows[n.j as usize], &self.images[n.shift as usize]);
-        cell.cartesian([(b[0] - a[0]) + image[0], (b[1] - a[1]) + image[1], (b[2] - a[2]) + image[2]])
+    pub fn vector(&self, cell: &Cell, i: usize, slot: u32) -> [f64; 3] {
+        let rows = self.list.rows();
+        let (a, b) = (&rows[self.list.slots()[self.list.rank(i)] as usize], &rows[slot as usize]);
+        cell.cartesian([b[0] - a[0], b[1] - a[1], b[2] - a[2]])
     }
     /// Brings the list and what is read with it up to date.
     ///
     /// # Errors
     /// Where there can be no such list.
-    pub fn update(&mut self, positions: &Positions, cell: &Cell) -> Result<(), NeighborError> {
-        if self.list.update(positions, cell, self.exclusions.as_ref())? {
-            self.images.clear();
-            self.images.extend(self.list.shifts().iter().map(|s| s.map(f64::from)));
+    pub fn update(
+        &mut self,
+        positions: &Positions,
+        cell: &Cell,
+        atoms: &Atoms,
+        charges: &[f64],
+    ) -> Result<(), NeighborError> {
+        let Self { list, kinds, exclusions } = self;
+        if list.update(positions, cell, exclusions.as_ref())? {
+            kinds.clear();
+            if atoms.types.iter().any(|&kind| kind != 0) {
+                let kind = |&slot: &u32| atoms.types[list.owner(slot)] as u16;
+                list.entries().par_iter().map(kind).collect_into_vec(kinds);
+            }
         }
-        self.list.rows(positions, &mut self.rows);
+        list.refresh(positions, cell, |atom| charges[atom]);
         Ok(())
     }
     /// Whether the entry stands for its pair where each pair is to be counted once: the one with j > i, and of an
     /// atom and its own images the lexicographically positive one.
     #[inline(always)]
-    pub fn counts(&self, i: usize, n: Neighbor) -> bool {
-        n.j as usize > i || (n.j as usize == i && self.list.shifts()[n.shift as usize] > [0; 3])
+    pub fn counts(&self, i: usize, slot: u32) -> bool {
+        let j = self.list.owner(slot);
+        j > i || (j == i && self.list.image(slot) > [0; 3])
+    }
+}
+
+/// The grids that forces and energies are rounded to, so that sums do not depend on their order: each is given by a
+/// number of 1.5 · 2⁵² of its steps, to which what is added is rounded. Zero for none.
+///
+/// Beyond 2⁵¹ steps, sums are as good as without a grid, but may depend on the order.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Grid {
+    force: f64,
+    energy: f64,
+}
+
+impl Grid {
+    /// No grid: sums as exact as they can be.
+    pub const NONE: Grid = Grid { force: 0.0, energy: 0.0 };
+    /// For kJ/mol and nm: forces in steps of 2⁻²⁶ kJ/mol/nm, energies in steps of 2⁻³⁶ kJ/mol.
+    pub const METRIC: Grid = Grid::of(-26, -36);
+    /// For reduced units: forces in steps of 2⁻³⁰ ε/σ, energies in steps of 2⁻⁴⁴ ε.
+    pub const REDUCED: Grid = Grid::of(-30, -44);
+
+    const fn of(force: i32, energy: i32) -> Grid {
+        Grid { force: Self::magic(force), energy: Self::magic(energy) }
+    }
+    /// 1.5 · 2⁵² steps of 2^exponent.
+    pub(super) const fn magic(exponent: i32) -> f64 {
+        f64::from_bits(((1023 + 52 + exponent) as u64) << 52 | 1 << 51)
+    }
+    /// What sums of forces start from.
+    #[inline(always)]
+    pub fn force_origin(&self) -> f64 {
+        self.force
+    }
+    /// What sums of energies and virials start from.
+    #[inline(always)]
+    pub fn energy_origin(&self) -> f64 {
+        self.energy
+    }
+    /// A force, rounded.
+    #[inline(always)]
+    pub fn force(&self, f: [f64; 3]) -> [f64; 3] {
+        f.map(|f| (f + self.force) - self.force)
     }
 }
 
@@ -58,9 +118,21 @@ pub struct Frame<'a> {
     pub charges: &'a [f64],
     /// Coulomb's constant.
     pub coulomb: f64,
+    /// What sums are rounded to.
+    pub grid: Grid,
+    /// What kernels run on.
+    pub isa: Isa,
 }
 
 impl Frame<'_> {
+    /// The type of the atom of rank k in a list.
+    #[inline(always)]
+    pub fn kind(&self, near: &Neighborhood, k: usize) -> usize {
+        match near.kinds.is_empty() {
+            true => 0,
+            false => self.atoms.types[near.list.owner(near.list.slots()[k])] as usize,
+        }
+    }
     /// The vector from atom i to the nearest image of atom j.
     #[inline]
     pub fn nearest(&self, i: usize, j: usize) -> [f64; 3] {
@@ -127,8 +199,8 @@ impl<S: Scalar> View<'_, S> {
     }
     /// The vector from atom i to a neighbour in the list.
     #[inline]
-    pub fn to_neighbor(&self, i: usize, n: Neighbor, near: &Neighborhood) -> Vec3<S> {
-        self.between(i, n.j as usize, near.vector(self.frame.cell, i, n))
+    pub fn to_neighbor(&self, i: usize, slot: u32, near: &Neighborhood) -> Vec3<S> {
+        self.between(i, near.list.owner(slot), near.vector(self.frame.cell, i, slot))
     }
     /// The vector from atom i to the nearest image of atom j.
     #[inline]

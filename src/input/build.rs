@@ -7,7 +7,7 @@ use super::reader::{Document, Either, Located, Reported, toml_key};
 use super::report::{Diagnostic, Diagnostics, Place, did_you_mean};
 use super::terms;
 use crate::catalog::{Builder, Catalog, EnergyKind};
-use crate::forces::{Charges, Setup};
+use crate::forces::{Charges, Grid, Method, Setup};
 use crate::formats::{self, AtomLabel, Format, FormatError, Frame, FrameUnits, Which};
 use crate::neighbors::default_skin;
 use crate::system::cell::CellError;
@@ -310,7 +310,13 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
     let atoms = Arc::new(atoms);
     let has_velocities = velocities.is_some();
     let velocities = velocities.unwrap_or_else(|| vec![[0.0; 3]; n]);
-    let setup = Setup { atoms: atoms.clone(), charges, joined, terms, coulomb: raw.coulomb, skin };
+    let grid = match (raw.forces.reproducible, raw.units) {
+        (false, _) => Grid::NONE,
+        (true, UnitSystem::Lj) => Grid::REDUCED,
+        (true, _) => Grid::METRIC,
+    };
+    let method = Method { kind: raw.forces.evaluator, grid, ..Method::default() };
+    let setup = Setup { atoms: atoms.clone(), charges, joined, terms, coulomb: raw.coulomb, skin, method };
     let state = State { cell, positions, velocities, step: 0, time: 0.0 };
     Ok(Plan {
         title: raw.title,
@@ -323,7 +329,6 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
         state,
         has_velocities,
         setup,
-        evaluator: raw.forces.evaluator,
         stages,
         output,
         echo: String::new(),

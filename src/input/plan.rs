@@ -1,7 +1,7 @@
 //! What an input means: everything a run needs, checked.
 
 use super::report::Diagnostics;
-use crate::forces::{Kind, Setup};
+use crate::forces::Setup;
 use crate::formats::{AtomLabel, Format};
 use crate::system::{Atoms, State, Topology};
 use crate::units::UnitSystem;
@@ -30,8 +30,6 @@ pub struct Plan {
     pub has_velocities: bool,
     /// What the evaluator is made of.
     pub setup: Setup,
-    /// Which evaluator computes forces.
-    pub evaluator: Kind,
     /// What is done, one after the other.
     pub stages: Vec<Stage>,
     /// What is written.

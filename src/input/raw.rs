@@ -121,6 +121,7 @@ pub enum MixingRule {
 /// `[forces]`
 pub struct Forces {
     pub evaluator: Kind,
+    pub reproducible: bool,
     pub skin: Option<Located<f64>>,
 }
 
@@ -615,8 +616,15 @@ fn forces(root: &Section) -> Result<Forces, Reported> {
             "how far lists reach beyond the cut-off",
         )
         .optional();
+    let reproducible = t
+        .read(
+            "reproducible",
+            boolean(),
+            "whether forces are rounded to a grid, so that they do not depend on the order of neighbours",
+        )
+        .or(true);
     t.finish();
-    Ok(Forces { evaluator: *evaluator?, skin: skin? })
+    Ok(Forces { evaluator: *evaluator?, reproducible: *reproducible?, skin: skin? })
 }
 
 fn stages(root: &Section, units: UnitSystem) -> Result<Vec<Stage>, Reported> {

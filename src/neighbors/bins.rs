@@ -1,65 +1,71 @@
-//! Bins over the fractions of the cell's basis: where to look for neighbours.
+//! Atoms and their periodic images, sorted into bins over the fractions of the cell's basis.
 
 use crate::system::cell::Cell;
+use std::ops::Range;
 
-/// Bins along one axis of the basis.
+/// Bins along one axis of the basis, over the cell and, on a periodic axis, what is in reach on both sides of it.
 ///
 /// `place` never decreases with the fraction, also as rounded, so what lies between two fractions lies
 /// between their bins.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Axis {
+struct Axis {
     periodic: bool,
     /// Number of bins.
-    pub count: usize,
+    count: usize,
     /// Where the first bin starts, and bins per unit of fraction.
     origin: f64,
     per_unit: f64,
     /// How far to look, as a fraction.
-    pub reach: f64,
+    reach: f64,
 }
 
 impl Axis {
-    /// The bin of a fraction (in [0, 1] on periodic axes).
     #[inline(always)]
-    fn bin(&self, s: f64) -> usize {
+    fn place(&self, s: f64) -> usize {
         // The cast saturates: what is below the first bin belongs to it.
         (((s - self.origin) * self.per_unit) as usize).min(self.count - 1)
     }
 
-    /// Image and bin of any fraction.
+    /// The images of a fraction that are in reach of the cell.
     #[inline(always)]
-    pub fn place(&self, s: f64) -> (i32, usize) {
-        // The floor, without a call where the processor has no instruction for it.
-        let truncated = if self.periodic { s as i32 } else { 0 };
-        let whole = truncated - i32::from(self.periodic && f64::from(truncated) > s);
-        (whole, self.bin(s - f64::from(whole)))
+    fn images(&self, s: f64) -> Range<i32> {
+        if !self.periodic {
+            return 0..1;
+        }
+        let edge = 0.5 + self.reach;
+        let up = edge - s;
+        // floor and ceiling, without a call where the processor has no instruction for it
+        let (last, first) = (up as i32, -((edge + s) as i32));
+        first..last + 1
     }
 
     /// The largest image number that can be in reach.
-    pub fn images(&self) -> f64 {
-        if self.periodic { self.reach.floor() + 1.0 } else { 0.0 }
+    fn most(&self) -> f64 {
+        if self.periodic { (1.0 + self.reach).floor() } else { 0.0 }
     }
 }
 
-/// All atoms sorted into bins.
+/// Where the atoms and their images stand in memory: sorted by bin. A *slot* is an atom or one of the images that
+/// are in reach of the cell; what is near in space is near in memory, and an image needs no arithmetic of its own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bins {
-    pub axes: [Axis; 3],
-    /// Where each bin starts in what follows; the last axis runs fastest.
-    pub starts: Vec<u32>,
-    /// Atoms by bin, and in a bin by index; in the upper half of each number.
-    pub order: Vec<u64>,
-    /// Their fractions.
-    pub fractions: [Vec<f64>; 3],
-    bin_of: Vec<u32>,
+    axes: [Axis; 3],
+    /// Where each bin starts among the slots; the last axis runs fastest.
+    starts: Vec<u32>,
+    /// The atom of each slot, and which image of it.
+    pub owners: Vec<u32>,
+    pub images: Vec<[i32; 3]>,
+    /// Cartesian coordinates of the slots when they were sorted, nm.
+    pub places: [Vec<f64>; 3],
     sorted: Vec<f64>,
+    expected: f64,
 }
 
 impl Bins {
-    /// Chooses the bins for neighbours within `radius` (nm) of atoms at `rows`, which lie in [0, 1) along
+    /// Chooses the bins for neighbours within `radius` (nm) of atoms at `rows`, which lie in [-½, ½) along
     /// periodic axes. Returns the volume (nm³) over which the atoms are spread.
-    pub fn choose(&mut self, cell: &Cell, rows: &[[f64; 4]], radius: f64) -> f64 {
-        let (inverse, periodic) = (cell.inverse(), cell.periodic());
+    pub fn choose(&mut self, cell: &Cell, rows: &[[f64; 3]], radius: f64) -> f64 {
+        let inverse = cell.inverse();
         let height = |k: usize| {
             let column = [inverse[0][k], inverse[1][k], inverse[2][k]];
             1.0 / (column[0] * column[0] + column[1] * column[1] + column[2] * column[2]).sqrt()
@@ -68,21 +74,28 @@ impl Bins {
         let mut spread = determinant(&cell.basis()).abs();
         for k in 0..3 {
             // A little more than exact, for rounding.
-            self.axes[k].reach = radius / height(k) * (1.0 + 1e-9) + 1e-12;
-            self.axes[k].periodic = periodic[k];
-            if !periodic[k] {
-                bounds[k] = rows
-                    .iter()
-                    .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), u| (a.min(u[k]), b.max(u[k])));
-                if rows.is_empty() {
-                    bounds[k] = (0.0, 0.0);
-                }
-                spread *= bounds[k].1 - bounds[k].0 + self.axes[k].reach;
+            let reach = radius / height(k) * (1.0 + 1e-9) + 1e-12;
+            let periodic = cell.periodic()[k];
+            self.axes[k] = Axis { periodic, reach, ..Axis::default() };
+            bounds[k] = if periodic {
+                (-0.5 - reach, 0.5 + reach)
+            } else if rows.is_empty() {
+                (0.0, 0.0)
+            } else {
+                let widen = |(a, b): (f64, f64), u: &[f64; 3]| (a.min(u[k]), b.max(u[k]));
+                rows.iter().fold((f64::INFINITY, f64::NEG_INFINITY), widen)
+            };
+            if !periodic {
+                spread *= bounds[k].1 - bounds[k].0 + reach;
             }
         }
         // A few wide columns of short bins cost least (measured): more and narrower ones would look at fewer
-        // atoms, but in shorter runs. Not many more bins than atoms.
-        let most = (4.0 * rows.len() as f64 + 64.0).min(4e9);
+        // atoms, but in shorter runs. Not many more bins than slots.
+        self.expected = self
+            .axes
+            .iter()
+            .fold(rows.len() as f64, |n, axis| n * if axis.periodic { 1.0 + 2.0 * axis.reach } else { 1.0 });
+        let most = (4.0 * self.expected + 64.0).min(4e9);
         let wanted = |bounds: &[(f64, f64); 3], scale: f64| -> [f64; 3] {
             let width = [2.0 / 3.0, 2.0 / 3.0, 0.25].map(|w| w * scale * radius);
             std::array::from_fn(|k| {
@@ -92,7 +105,7 @@ impl Bins {
         let mut counts = wanted(&bounds, 1.0);
         if counts.iter().product::<f64>() > most {
             // A few atoms far out on a free axis may share the outermost bins.
-            for k in (0..3).filter(|&k| !periodic[k]) {
+            for k in (0..3).filter(|&k| !self.axes[k].periodic) {
                 self.sorted.clear();
                 self.sorted.extend(rows.iter().map(|u| u[k]));
                 self.sorted.sort_unstable_by(f64::total_cmp);
@@ -112,42 +125,86 @@ impl Bins {
         }
         for k in 0..3 {
             let (low, high) = bounds[k];
-            self.axes[k].count = counts[k] as usize;
-            self.axes[k].origin = low;
-            self.axes[k].per_unit = if high > low { counts[k] / (high - low) } else { 0.0 };
+            let axis = &mut self.axes[k];
+            axis.count = counts[k] as usize;
+            axis.origin = low;
+            axis.per_unit = if high > low { counts[k] / (high - low) } else { 0.0 };
         }
         spread
     }
 
-    /// Sorts the atoms into the bins, keeping their order in each.
-    pub fn fill(&mut self, rows: &[[f64; 4]]) {
+    /// About how many slots there will be.
+    pub fn expected(&self) -> f64 {
+        self.expected
+    }
+
+    /// The largest image numbers in reach.
+    pub fn most_images(&self) -> [f64; 3] {
+        self.axes.map(|axis| axis.most())
+    }
+
+    #[inline(always)]
+    fn bin(&self, s: [f64; 3]) -> usize {
+        let [a, b, c] = &self.axes;
+        (a.place(s[0]) * b.count + b.place(s[1])) * c.count + c.place(s[2])
+    }
+
+    /// Sorts the atoms and their images into the bins, in each by atom.
+    pub fn fill(&mut self, cell: &Cell, rows: &[[f64; 3]]) {
+        let total = self.axes.iter().map(|axis| axis.count).product::<usize>();
         let axes = self.axes;
-        let total = axes[0].count * axes[1].count * axes[2].count;
-        self.starts.clear();
-        self.starts.resize(total + 1, 0);
-        self.bin_of.clear();
-        for u in rows {
-            let place = |k: usize| axes[k].bin(u[k]);
-            let bin = (place(0) * axes[1].count + place(1)) * axes[2].count + place(2);
-            self.bin_of.push(bin as u32);
-            self.starts[bin] += 1;
+        let each = |visit: &mut dyn FnMut(usize, [i32; 3], [f64; 3])| {
+            for (atom, u) in rows.iter().enumerate() {
+                let of = |k: usize| axes[k].images(u[k]);
+                for a in of(0) {
+                    for b in of(1) {
+                        for c in of(2) {
+                            let n = [a, b, c];
+                            visit(atom, n, std::array::from_fn(|k| u[k] + f64::from(n[k])));
+                        }
+                    }
+                }
+            }
+        };
+        let mut starts = std::mem::take(&mut self.starts);
+        starts.clear();
+        starts.resize(total + 1, 0);
+        each(&mut |_, _, s| starts[self.bin(s) + 1] += 1);
+        for k in 0..total {
+            starts[k + 1] += starts[k];
         }
-        // Ends of the bins, which going backwards through the atoms turns into starts.
-        let mut sum = 0;
-        for start in &mut self.starts {
-            sum += *start;
-            *start = sum;
-        }
-        self.order.resize(rows.len(), 0);
-        for f in &mut self.fractions {
-            f.resize(rows.len(), 0.0);
-        }
-        for (atom, &bin) in self.bin_of.iter().enumerate().rev() {
-            self.starts[bin as usize] -= 1;
-            let slot = self.starts[bin as usize] as usize;
-            self.order[slot] = (atom as u64) << 32;
-            for (f, &s) in self.fractions.iter_mut().zip(&rows[atom]) {
-                f[slot] = s;
+        let slots = starts[total] as usize;
+        let mut owners = std::mem::take(&mut self.owners);
+        let mut images = std::mem::take(&mut self.images);
+        let mut places = std::mem::take(&mut self.places);
+        owners.resize(slots, 0);
+        images.resize(slots, [0; 3]);
+        places.iter_mut().for_each(|p| p.resize(slots, 0.0));
+        each(&mut |atom, n, s| {
+            let next = &mut starts[self.bin(s)];
+            let slot = *next as usize;
+            *next += 1;
+            (owners[slot], images[slot]) = (atom as u32, n);
+            for (p, x) in places.iter_mut().zip(cell.cartesian(s)) {
+                p[slot] = x;
+            }
+        });
+        // what were the starts are ends now
+        starts.rotate_right(1);
+        starts[0] = 0;
+        (self.starts, self.owners, self.images, self.places) = (starts, owners, images, places);
+    }
+
+    /// Calls `visit` with runs of slots that hold all that can be in reach of fractions s.
+    #[inline(always)]
+    pub fn around(&self, s: [f64; 3], mut visit: impl FnMut(Range<usize>)) {
+        let [x, y, z] = &self.axes;
+        let ends = |axis: &Axis, s: f64| (axis.place(s - axis.reach), axis.place(s + axis.reach));
+        let ((x0, x1), (y0, y1), (z0, z1)) = (ends(x, s[0]), ends(y, s[1]), ends(z, s[2]));
+        for a in x0..=x1 {
+            for b in y0..=y1 {
+                let column = (a * y.count + b) * z.count;
+                visit(self.starts[column + z0] as usize..self.starts[column + z1 + 1] as usize);
             }
         }
     }

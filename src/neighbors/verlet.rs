@@ -1,32 +1,25 @@
 //! Verlet's list: everything within the cut-off and a skin, in an order of its own.
 
-use super::{
-    bins::{Axis, Bins},
-    exclusions::Exclusions,
-};
+use super::{bins::Bins, exclusions::Exclusions};
 use crate::system::{
     cell::Cell,
     positions::{Positions, Snapshot},
 };
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// The most neighbours an atom may be expected to have.
 const MOST_NEIGHBORS: f64 = 100_000.0;
 /// The most image vectors a list may need.
 const MOST_IMAGES: f64 = 1_048_576.0;
+/// The most atoms and images of atoms together.
+const MOST_SLOTS: f64 = 1e8;
 /// Atoms that one task treats, and tasks that run before their rows are put together. Both are fixed, so
 /// that nothing depends on the number of threads.
 const CHUNK: usize = 64;
 const WAVE: usize = 256;
-
-/// One entry of a row: atom j, in an image, is near.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Neighbor {
-    /// The other atom, counted from 0.
-    pub j: u32,
-    /// Which image: an index into [`VerletList::shifts`].
-    pub shift: u32,
-}
+/// Rows start at multiples of this, and are filled up to one: the most lanes that there are.
+const LANES: usize = 16;
 
 /// Why there is no neighbour list.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -114,14 +107,17 @@ pub fn default_skin(cutoff: f64, step: f64) -> f64 {
 
 /// All ordered pairs (i, j, n) with |d| < cut-off + skin at the time the list was built, where
 ///
-/// d = basis · ((uⱼ − uᵢ) + n)
+/// d = basis · (uⱼ₊ₙ − uᵢ)
 ///
-/// and u are the rows that [`VerletList::rows`] gives, now as then. An atom's own images (j = i, n ≠ 0) are
-/// in the list when the cell is that small.
+/// and u are the rows that [`VerletList::refresh`] brings up to date, now as then: fractions of the basis, one row
+/// for every *slot*. A slot is an atom, or an image of one that is in reach of the cell; slots are sorted by place,
+/// so that neighbours stand close to each other in memory, and an image is a neighbour like any other. An atom's own
+/// images are among its neighbours when the cell is that small.
 ///
-/// The entries of an atom are sorted by (j, n). The n of one pair shift together when the list is built
-/// anew, so what is within the cut-off comes in the same order for every skin and age of the list. With
-/// (i, j, n) the list holds (j, i, −n).
+/// Atoms have a *rank* in the order of their slots. Row number k of the list holds the neighbours of the atom of
+/// rank k, as slots, in no order that means anything: it changes from build to build. The difference of two rows does
+/// not: it is exact, and independent of the skin, of the age of the list and of wrapping. With (i, j, n) the list
+/// holds (j, i, −n).
 ///
 /// ```
 /// use md::{neighbors::VerletList, system::{cell::Cell, positions::Positions}};
@@ -129,8 +125,8 @@ pub fn default_skin(cutoff: f64, step: f64) -> f64 {
 /// let positions = Positions::from_cartesian(&cell, &[[0.1, 0.0, 0.0], [2.9, 0.0, 0.0]]).unwrap();
 /// let mut list = VerletList::new(0.9, 0.1).unwrap();
 /// assert!(list.update(&positions, &cell, None).unwrap());
-/// let near = list.row(0)[0];
-/// assert_eq!((near.j, list.shifts()[near.shift as usize]), (1, [-1, 0, 0]));
+/// let near = list.row(list.rank(0))[0];
+/// assert_eq!((list.owner(near), list.image(near)), (1, [-1, 0, 0]));
 /// ```
 #[derive(Clone, Debug)]
 pub struct VerletList {
@@ -139,28 +135,30 @@ pub struct VerletList {
     /// The cell at the last build, if the list is valid.
     cell: Option<Cell>,
     snapshot: Snapshot,
+    bins: Bins,
+    /// The slot of each rank, and the rank of each atom.
+    slots: Vec<u32>,
+    ranks: Vec<u32>,
+    /// Where each rank's entries start, a multiple of `LANES`, and how many they are.
     starts: Vec<u32>,
-    entries: Vec<Neighbor>,
-    shifts: Vec<[i32; 3]>,
+    lengths: Vec<u32>,
+    entries: Vec<u32>,
     mirrored: bool,
     mirrors: Vec<u32>,
+    rows: Vec<[f64; 4]>,
     builds: u64,
     tested: u64,
     // Memory that builds use again.
-    rows: Vec<[f64; 4]>,
-    bins: Bins,
+    fractions: Vec<[f64; 3]>,
     chunks: Vec<Chunk>,
 }
 
 /// The rows of a few atoms while a list is built.
 #[derive(Clone, Debug, Default)]
 struct Chunk {
-    entries: Vec<Neighbor>,
+    entries: Vec<u32>,
     /// The length of each row.
     lengths: Vec<u32>,
-    /// Room for (j, shift) of the row at work, and what is excluded from it.
-    keys: Vec<u64>,
-    excluded: Vec<u64>,
     tested: u64,
     /// The longest row, when it is too long to go on.
     too_long: Option<usize>,
@@ -169,13 +167,12 @@ struct Chunk {
 /// What every row needs to know.
 struct Search<'a> {
     bins: &'a Bins,
-    rows: &'a [[f64; 4]],
+    slots: &'a [u32],
+    ranks: &'a [u32],
+    fractions: &'a [[f64; 3]],
     positions: &'a Positions,
     cell: &'a Cell,
-    basis: [[f64; 3]; 3],
-    diagonal: bool,
     radius_squared: f64,
-    images: [i32; 3],
     exclusions: Option<&'a Exclusions>,
 }
 
@@ -196,15 +193,18 @@ impl VerletList {
             skin,
             cell: None,
             snapshot: Snapshot::default(),
+            bins: Bins::default(),
+            slots: Vec::new(),
+            ranks: Vec::new(),
             starts: vec![0],
+            lengths: Vec::new(),
             entries: Vec::new(),
-            shifts: Vec::new(),
             mirrored: false,
             mirrors: Vec::new(),
+            rows: Vec::new(),
             builds: 0,
             tested: 0,
-            rows: Vec::new(),
-            bins: Bins::default(),
+            fractions: Vec::new(),
             chunks: Vec::new(),
         })
     }
@@ -228,36 +228,59 @@ impl VerletList {
 
     /// Number of atoms in the list.
     pub fn len(&self) -> usize {
-        self.starts.len() - 1
+        self.slots.len()
     }
 
     /// Whether there are no atoms in the list.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.slots.is_empty()
     }
 
-    /// Where each atom's entries start in [`VerletList::entries`]: one number an atom and the end.
+    /// The rank of an atom.
+    #[inline(always)]
+    pub fn rank(&self, atom: usize) -> usize {
+        self.ranks[atom] as usize
+    }
+
+    /// The slot of each rank.
+    pub fn slots(&self) -> &[u32] {
+        &self.slots
+    }
+
+    /// The atom that a slot, or an image in it, belongs to.
+    #[inline(always)]
+    pub fn owner(&self, slot: u32) -> usize {
+        self.bins.owners[slot as usize] as usize
+    }
+
+    /// The atoms of all slots.
+    pub fn owners(&self) -> &[u32] {
+        &self.bins.owners
+    }
+
+    /// Which image of its atom stands in a slot: those of the atoms themselves are [0, 0, 0].
+    #[inline(always)]
+    pub fn image(&self, slot: u32) -> [i32; 3] {
+        self.bins.images[slot as usize]
+    }
+
+    /// Where each rank's entries start in [`VerletList::entries`]: one number an atom and the end.
     pub fn starts(&self) -> &[u32] {
         &self.starts
     }
 
-    /// The entries of all atoms, one row after the other.
-    pub fn entries(&self) -> &[Neighbor] {
+    /// The entries of all ranks, one row after the other: slots. Rows are filled up with the atom's own slot.
+    pub fn entries(&self) -> &[u32] {
         &self.entries
     }
 
-    /// The entries of atom i; none for an index beyond the last atom.
-    pub fn row(&self, i: usize) -> &[Neighbor] {
-        match self.starts.get(i..).and_then(|s| s.get(..2)) {
-            Some(&[start, end]) => &self.entries[start as usize..end as usize],
+    /// The neighbours of the atom of rank k, as slots; none for a rank beyond the last atom.
+    #[inline(always)]
+    pub fn row(&self, k: usize) -> &[u32] {
+        match (self.starts.get(k), self.lengths.get(k)) {
+            (Some(&start), Some(&length)) => &self.entries[start as usize..(start + length) as usize],
             _ => &[],
         }
-    }
-
-    /// The image vectors n that entries refer to, in lexicographic order; the negative of the k-th is the
-    /// k-th from the end.
-    pub fn shifts(&self) -> &[[i32; 3]] {
-        &self.shifts
     }
 
     /// For each entry (i, j, n) the index of the entry (j, i, −n), if asked for by
@@ -271,9 +294,38 @@ impl VerletList {
         &self.snapshot
     }
 
-    /// The rows [x, y, z, 0] of fractions that the list's images refer to: see [`Positions::rows`].
-    pub fn rows(&self, positions: &Positions, out: &mut Vec<[f64; 4]>) {
-        positions.rows(&self.snapshot, out);
+    /// The rows of the slots: fractions of the basis, and a number of the caller's. See [`VerletList::refresh`].
+    #[inline(always)]
+    pub fn rows(&self) -> &[[f64; 4]] {
+        &self.rows
+    }
+
+    /// Brings the rows of all slots up to date; `fourth(atom)` stands at their end.
+    pub fn refresh(&mut self, positions: &Positions, cell: &Cell, fourth: impl Fn(usize) -> f64 + Sync) {
+        let Self { rows, bins, snapshot, cutoff, .. } = self;
+        rows.resize(bins.owners.len(), [0.0; 4]);
+        // Where images are many, there are not enough bits for all of them beside the fraction: the grid of
+        // everything is made coarser by as much.
+        let big = cell.heights().map(|height| {
+            let bits = (0.5 * (0.75 + 1.5 * *cutoff / height)).log2().ceil().max(0.0);
+            (bits > 0.0).then(|| 1.5 * bits.exp2())
+        });
+        let tasks = rows.par_chunks_mut(2048).enumerate();
+        let (owners, images) = (&bins.owners, &bins.images);
+        tasks.for_each(|(chunk, rows)| {
+            for (k, row) in rows.iter_mut().enumerate() {
+                let slot = 2048 * chunk + k;
+                let (atom, image) = (owners[slot] as usize, images[slot]);
+                let mut s = positions.row(snapshot, atom);
+                for axis in 0..3 {
+                    if let Some(big) = big[axis] {
+                        s[axis] = (s[axis] + big) - big;
+                    }
+                    s[axis] += f64::from(image[axis]);
+                }
+                *row = [s[0], s[1], s[2], fourth(atom)];
+            }
+        });
     }
 
     /// How often the list was built.
@@ -361,6 +413,8 @@ impl VerletList {
                 self.cell = Some(cell.clone());
             }
             Err(_) => {
+                self.slots.clear();
+                self.lengths.clear();
                 self.starts.clear();
                 self.starts.push(0);
                 self.entries.clear();
@@ -385,41 +439,43 @@ impl VerletList {
         }
         let radius = self.cutoff + self.skin;
         positions.snapshot_into(&mut self.snapshot);
-        positions.rows(&self.snapshot, &mut self.rows);
-        let volume = self.bins.choose(cell, &self.rows, radius);
+        self.fractions.clear();
+        self.fractions.extend((0..atoms).map(|i| positions.centred(&self.snapshot, i)));
+        let volume = self.bins.choose(cell, &self.fractions, radius);
 
         let neighbors = 4.0 / 3.0 * std::f64::consts::PI * radius.powi(3) * atoms as f64 / volume;
         if neighbors > MOST_NEIGHBORS {
             return Err(NeighborError::TooManyNeighbors { neighbors, radius });
         }
-        let images = self.bins.axes.map(|axis| axis.images());
-        let count: f64 = images.iter().map(|m| 2.0 * m + 1.0).product();
+        let images: f64 = self.bins.most_images().iter().map(|m| 2.0 * m + 1.0).product();
         // Also refuses what is not a number.
-        if !matches!(count.partial_cmp(&MOST_IMAGES), Some(o) if o.is_le()) {
-            return Err(NeighborError::TooManyImages { images: count, radius, heights: cell.heights() });
+        let few = images <= MOST_IMAGES && self.bins.expected() <= MOST_SLOTS;
+        if !few {
+            return Err(NeighborError::TooManyImages { images, radius, heights: cell.heights() });
         }
-        let images = images.map(|m| m as i32);
-        self.shifts.clear();
-        for a in -images[0]..=images[0] {
-            for b in -images[1]..=images[1] {
-                self.shifts.extend((-images[2]..=images[2]).map(|c| [a, b, c]));
-            }
+        self.bins.fill(cell, &self.fractions);
+        let own = |&slot: &u32| self.bins.images[slot as usize] == [0; 3];
+        self.slots.clear();
+        self.slots.extend((0..self.bins.owners.len() as u32).filter(own));
+        self.ranks.resize(atoms, 0);
+        for (rank, &slot) in self.slots.iter().enumerate() {
+            self.ranks[self.bins.owners[slot as usize] as usize] = rank as u32;
         }
-        self.bins.fill(&self.rows);
 
         let search = Search {
             bins: &self.bins,
-            rows: &self.rows,
+            slots: &self.slots,
+            ranks: &self.ranks,
+            fractions: &self.fractions,
             positions,
             cell,
-            basis: cell.basis(),
-            diagonal: cell.is_orthorhombic(),
-            radius_squared: radius * radius,
-            images,
+            // a trifle more than exact, for rounding
+            radius_squared: radius * radius * (1.0 + 1e-12),
             exclusions,
         };
         self.starts.clear();
         self.starts.push(0);
+        self.lengths.clear();
         self.entries.clear();
         self.tested = 0;
         let tasks = atoms.div_ceil(CHUNK);
@@ -438,16 +494,17 @@ impl VerletList {
                     return Err(NeighborError::TooManyNeighbors { neighbors: longest as f64, radius });
                 }
                 for &length in &chunk.lengths {
-                    end += length as usize;
+                    end += (length as usize).next_multiple_of(LANES);
                     self.starts.push(end as u32);
                 }
+                self.lengths.extend(&chunk.lengths);
                 self.tested += chunk.tested;
             }
             if end > u32::MAX as usize {
                 return Err(NeighborError::TooLong { count: end, what: "neighbours" });
             }
             let done = self.entries.len();
-            self.entries.resize(end, Neighbor::default());
+            self.entries.resize(end, 0);
             gather(chunks, &mut self.entries[done..]);
         }
         if self.mirrored {
@@ -459,48 +516,35 @@ impl VerletList {
     fn find_mirrors(&mut self) {
         let mut mirrors = std::mem::take(&mut self.mirrors);
         mirrors.resize(self.entries.len(), 0);
-        let last = self.shifts.len() as u32 - 1;
         let list = &*self;
-        mirror(
-            &mut mirrors,
-            0..list.len(),
-            &|i, entry| {
-                let mirrored = Neighbor { j: i as u32, shift: last - entry.shift };
-                let found = list.row(entry.j as usize).binary_search(&mirrored).unwrap_or_else(|k| k);
-                list.starts[entry.j as usize] + found as u32
-            },
-            list,
-        );
+        mirror(&mut mirrors, 0..list.len(), list);
         self.mirrors = mirrors;
     }
 }
 
 /// Fills the mirrors of some rows, halving them among threads.
-fn mirror(
-    out: &mut [u32],
-    rows: std::ops::Range<usize>,
-    find: &(impl Fn(usize, Neighbor) -> u32 + Sync),
-    list: &VerletList,
-) {
-    if rows.len() > CHUNK {
-        let middle = rows.start + rows.len() / 2;
-        let (left, right) = out.split_at_mut((list.starts[middle] - list.starts[rows.start]) as usize);
-        rayon::join(
-            || mirror(left, rows.start..middle, find, list),
-            || mirror(right, middle..rows.end, find, list),
-        );
+fn mirror(out: &mut [u32], ranks: Range<usize>, list: &VerletList) {
+    if ranks.len() > CHUNK {
+        let middle = ranks.start + ranks.len() / 2;
+        let (left, right) = out.split_at_mut((list.starts[middle] - list.starts[ranks.start]) as usize);
+        rayon::join(|| mirror(left, ranks.start..middle, list), || mirror(right, middle..ranks.end, list));
         return;
     }
-    let mut out = out.iter_mut();
-    for i in rows {
-        for (&entry, out) in list.row(i).iter().zip(&mut out) {
-            *out = find(i, entry);
+    let first = list.starts[ranks.start] as usize;
+    for k in ranks {
+        let atom = list.owner(list.slots[k]);
+        let out = &mut out[list.starts[k] as usize - first..];
+        for (&slot, out) in list.row(k).iter().zip(out) {
+            let (other, image) = (list.rank(list.owner(slot)), list.image(slot).map(|n| -n));
+            let mirrors = |&back: &u32| list.owner(back) == atom && list.image(back) == image;
+            let found = list.row(other).iter().position(mirrors).unwrap_or(0);
+            *out = list.starts[other] + found as u32;
         }
     }
 }
 
 /// Copies the chunks' entries one after the other into `out`.
-fn gather(chunks: &[Chunk], out: &mut [Neighbor]) {
+fn gather(chunks: &[Chunk], out: &mut [u32]) {
     match chunks {
         [] => {}
         [one] => out.copy_from_slice(&one.entries),
@@ -513,138 +557,72 @@ fn gather(chunks: &[Chunk], out: &mut [Neighbor]) {
 }
 
 impl Search<'_> {
-    /// The index of an image vector in the list's shifts.
-    #[inline(always)]
-    fn shift(&self, n: [i32; 3]) -> u32 {
-        let m = self.images;
-        (((n[0] + m[0]) * (2 * m[1] + 1) + n[1] + m[1]) * (2 * m[2] + 1) + n[2] + m[2]) as u32
-    }
-
     /// Finds the rows of some atoms.
-    fn chunk(&self, atoms: std::ops::Range<usize>, chunk: &mut Chunk) {
+    fn chunk(&self, ranks: Range<usize>, chunk: &mut Chunk) {
         chunk.entries.clear();
         chunk.lengths.clear();
         chunk.tested = 0;
         chunk.too_long = None;
-        for i in atoms {
-            let length = if self.diagonal { self.row::<true>(i, chunk) } else { self.row::<false>(i, chunk) };
+        for k in ranks {
+            let slot = self.slots[k];
+            let start = chunk.entries.len();
+            self.row(slot, chunk);
+            let length = chunk.entries.len() - start;
             if length as f64 > 4.0 * MOST_NEIGHBORS {
                 chunk.too_long = Some(length);
                 return;
             }
-            let keys = &mut chunk.keys[..length];
-            keys.sort_unstable();
-            // The atom itself was found, too.
-            let itself = (i as u64) << 32 | u64::from(self.shift([0; 3]));
-            let (left, right) = keys.split_at(keys.partition_point(|&key| key < itself));
-            let right = right.strip_prefix(&[itself]).unwrap_or(right);
-            let keys = left.iter().chain(right);
-            let before = chunk.entries.len();
-            let entry = |&key: &u64| Neighbor { j: (key >> 32) as u32, shift: key as u32 };
-            self.exclude(i, &mut chunk.excluded);
-            if chunk.excluded.is_empty() {
-                chunk.entries.extend(keys.map(entry));
-            } else {
-                let mut excluded = chunk.excluded.iter().copied().peekable();
-                chunk.entries.extend(keys.filter_map(|key| {
-                    while excluded.next_if(|&e| e < *key).is_some() {}
-                    (excluded.peek() != Some(key)).then(|| entry(key))
-                }));
-            }
-            chunk.lengths.push((chunk.entries.len() - before) as u32);
+            self.exclude(slot, start, &mut chunk.entries);
+            let length = chunk.entries.len() - start;
+            chunk.lengths.push(length as u32);
+            chunk.entries.resize(start + length.next_multiple_of(LANES), slot);
         }
     }
 
-    /// The sorted keys of the nearest images of what is excluded from atom i.
-    fn exclude(&self, i: usize, keys: &mut Vec<u64>) {
-        keys.clear();
-        let Some(exclusions) = self.exclusions else { return };
-        for &j in exclusions.of(i) {
-            let Some(to) = self.rows.get(j as usize) else { continue };
+    /// Drops the nearest images of what is excluded from an atom.
+    fn exclude(&self, slot: u32, start: usize, entries: &mut Vec<u32>) {
+        let i = self.bins.owners[slot as usize] as usize;
+        for &j in self.exclusions.map_or(&[][..], |e| e.of(i)) {
+            if j as usize >= self.ranks.len() {
+                continue;
+            }
             // Asked for in one direction only, so that of two equally near images both atoms mean the same.
             let (low, high) = (i.min(j as usize), i.max(j as usize));
             let nearest = self.cell.nearest(self.positions.displacement(low, high));
             let sign = if low == i { 1.0 } else { -1.0 };
-            let from = &self.rows[i];
+            let (from, to) = (self.fractions[i], self.fractions[j as usize]);
             let n: [i32; 3] = std::array::from_fn(|k| (sign * nearest[k] - (to[k] - from[k])).round() as i32);
-            if (0..3).all(|k| n[k].abs() <= self.images[k]) {
-                keys.push(u64::from(j) << 32 | u64::from(self.shift(n)));
+            let is = |&e: &u32| self.bins.owners[e as usize] == j && self.bins.images[e as usize] == n;
+            if let Some(found) = entries[start..].iter().position(is) {
+                entries.swap_remove(start + found);
             }
         }
     }
 
-    /// Puts what is near atom i into the chunk's keys, unsorted, and returns how many there are.
-    fn row<const DIAGONAL: bool>(&self, i: usize, chunk: &mut Chunk) -> usize {
-        let [x, y, z] = &self.bins.axes;
-        let u = self.rows[i];
-        let ends = |axis: &Axis, s: f64| (axis.place(s - axis.reach), axis.place(s + axis.reach));
-        let mut length = 0;
-        let ((mut px, x_last), (y_first, y_last)) = (ends(x, u[0]), ends(y, u[1]));
-        let (z_first, z_last) = ends(z, u[2]);
-        while px <= x_last {
-            let mut py = y_first;
-            while py <= y_last {
-                let column = (px.1 * y.count + py.1) * z.count;
-                for n in z_first.0..=z_last.0 {
-                    let first = if n == z_first.0 { z_first.1 } else { 0 };
-                    let last = if n == z_last.0 { z_last.1 } else { z.count - 1 };
-                    let range = self.bins.starts[column + first] as usize
-                        ..self.bins.starts[column + last + 1] as usize;
-                    if !range.is_empty() {
-                        chunk.tested += range.len() as u64;
-                        let n = [px.0, py.0, n];
-                        length = self.scan::<DIAGONAL>(range, u, n, &mut chunk.keys, length);
-                    }
-                }
-                if length as f64 > 4.0 * MOST_NEIGHBORS {
-                    return length;
-                }
-                py = if py.1 + 1 == y.count { (py.0 + 1, 0) } else { (py.0, py.1 + 1) };
+    /// Appends what is near the atom in a slot to the chunk's entries.
+    fn row(&self, slot: u32, chunk: &mut Chunk) {
+        let i = slot as usize;
+        let Chunk { entries, tested, .. } = chunk;
+        let [xs, ys, zs] = &self.bins.places;
+        let (x, y, z) = (xs[i], ys[i], zs[i]);
+        self.bins.around(self.fractions[self.bins.owners[i] as usize], |run| {
+            *tested += run.len() as u64;
+            if entries.len() as f64 > 8.0 * MOST_NEIGHBORS + (CHUNK * LANES) as f64 {
+                return;
             }
-            px = if px.1 + 1 == x.count { (px.0 + 1, 0) } else { (px.0, px.1 + 1) };
-        }
-        length
-    }
-
-    /// Adds those of a range of sorted atoms that are near u in image n.
-    #[inline(always)]
-    fn scan<const DIAGONAL: bool>(
-        &self,
-        range: std::ops::Range<usize>,
-        u: [f64; 4],
-        n: [i32; 3],
-        keys: &mut Vec<u64>,
-        mut length: usize,
-    ) -> usize {
-        const BLOCK: usize = 16;
-        if keys.len() < length + range.len() {
-            keys.resize((length + range.len()).next_power_of_two(), 0);
-        }
-        let shift = u64::from(self.shift(n));
-        let n = n.map(f64::from);
-        let [xs, ys, zs] = &self.bins.fractions;
-        let order = self.bins.order[range.clone()].chunks(BLOCK);
-        let xs = xs[range.clone()].chunks(BLOCK);
-        let ys = ys[range.clone()].chunks(BLOCK);
-        let zs = zs[range].chunks(BLOCK);
-        let b = &self.basis;
-        for (((order, xs), ys), zs) in order.zip(xs).zip(ys).zip(zs) {
-            let mut squared = [0.0; BLOCK];
-            for (((out, x), y), z) in squared.iter_mut().zip(xs).zip(ys).zip(zs) {
-                let s = [(x - u[0]) + n[0], (y - u[1]) + n[1], (z - u[2]) + n[2]];
-                let d: [f64; 3] = if DIAGONAL {
-                    [s[0] * b[0][0], s[1] * b[1][1], s[2] * b[2][2]]
-                } else {
-                    std::array::from_fn(|x| s[0] * b[0][x] + s[1] * b[1][x] + s[2] * b[2][x])
-                };
-                *out = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+            let before = entries.len();
+            entries.resize(before + run.len(), 0);
+            let out = &mut entries[before..];
+            let mut found = 0;
+            let near = xs[run.clone()].iter().zip(&ys[run.clone()]).zip(&zs[run.clone()]);
+            for (((&a, &b), &c), other) in near.zip(run.start as u32..) {
+                let (dx, dy, dz) = (a - x, b - y, c - z);
+                // Every slot is written, and the place moves on for those that are near: no branches.
+                out[found] = other;
+                let near = dx * dx + dy * dy + dz * dz < self.radius_squared;
+                found += usize::from(near & (other != slot));
             }
-            // Every key is written, and the place moves on for those that are near: no branches.
-            for (&squared, &j) in squared.iter().zip(order) {
-                keys[length] = j | shift;
-                length += usize::from(squared < self.radius_squared);
-            }
-        }
-        length
+            entries.truncate(before + found);
+        });
     }
 }

@@ -351,7 +351,7 @@ impl<'a> Session<'a> {
             }
         };
 
-        let mut evaluator = Evaluator::new(plan.setup).map_err(RunError::Forces)?.with_kind(plan.evaluator);
+        let mut evaluator = Evaluator::new(plan.setup).map_err(RunError::Forces)?;
         let (stage, done, memory, state, energies, account) = match restart {
             Some(r) => (r.stage as usize, r.done, r.memory, r.state, r.energies, r.account),
             None => (0, 0, Memory::default(), plan.state, Vec::new(), Account::default()),

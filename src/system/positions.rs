@@ -395,7 +395,7 @@ impl Positions {
     /// The square (nm²) of the farthest that any atom has moved since the snapshot, in this cell.
     ///
     /// Whole periods do not count: displacements are wrapped to [-½, ½) fractions, which is what
-    /// [`Positions::rows`] adds to the snapshot. Infinite for a snapshot of another number of atoms.
+    /// [`Positions::row`] adds to the snapshot. Infinite for a snapshot of another number of atoms.
     pub fn max_displacement_squared(&self, since: &Snapshot, cell: &Cell) -> f64 {
         if since.len() != self.len() {
             return f64::INFINITY;
@@ -412,28 +412,29 @@ impl Positions {
         self.raw.par_chunks(CHUNK).zip(since.raw.par_chunks(CHUNK)).map(chunk).reduce(|| 0.0, f64::max)
     }
 
-    /// The rows [x, y, z, 0] that kernels read: for every atom its fractions, continuous since the
-    /// snapshot. On a periodic axis that is the snapshot's fraction in [0, 1) plus the displacement since,
-    /// wrapped to [-½, ½): a multiple of 2⁻⁵² in [-½, 1½). On a free axis it is the fraction itself.
+    /// The fractions of atom i at a snapshot: in [-½, ½) on periodic axes. (Of a snapshot with fewer atoms the
+    /// missing ones are taken from the present.)
+    #[inline]
+    pub fn centred(&self, since: &Snapshot, i: usize) -> [f64; 3] {
+        let then = since.raw.get(i).unwrap_or(&self.raw[i]);
+        std::array::from_fn(|k| {
+            let s = fraction(then[k], self.periodic[k]);
+            if self.periodic[k] { s - 0.5 } else { s }
+        })
+    }
+
+    /// The fractions of atom i, continuous since a snapshot: on a periodic axis the snapshot's in [-½, ½) plus the
+    /// displacement since, wrapped to [-½, ½): a multiple of 2⁻⁵² in [-1, 1). On a free axis the fraction itself.
     ///
-    /// The difference of two rows is exact while below 2, and so is its sum with an image vector: the
-    /// vector from i to j in image n is basis · ((uⱼ − uᵢ) + n), whose bits depend neither on the snapshot
-    /// nor on wrapping. `out` is cleared, and its memory is used again. Of a snapshot with fewer atoms the
-    /// missing ones are taken from the present.
-    pub fn rows(&self, since: &Snapshot, out: &mut Vec<[f64; 4]>) {
-        out.resize(self.len(), [0.0; 4]);
-        let tasks = out.par_chunks_mut(CHUNK).zip(self.raw.par_chunks(CHUNK)).enumerate();
-        tasks.for_each(|(chunk, (out, now))| {
-            let then = since.raw.get(chunk * CHUNK..).unwrap_or(&[]);
-            for (k, (out, now)) in out.iter_mut().zip(now).enumerate() {
-                let then = then.get(k).unwrap_or(now);
-                let row = |axis: usize| match self.periodic[axis] {
-                    true => fraction(then[axis], true) + between(then[axis], now[axis], true),
-                    false => fraction(now[axis], false),
-                };
-                *out = [row(0), row(1), row(2), 0.0];
-            }
-        });
+    /// The difference of two of them is exact while below 2: its bits depend neither on the snapshot nor on wrapping.
+    #[inline]
+    pub fn row(&self, since: &Snapshot, i: usize) -> [f64; 3] {
+        let now = &self.raw[i];
+        let then = since.raw.get(i).unwrap_or(now);
+        std::array::from_fn(|k| match self.periodic[k] {
+            true => (fraction(then[k], true) - 0.5) + between(then[k], now[k], true),
+            false => fraction(now[k], false),
+        })
     }
 }
 
@@ -555,7 +556,6 @@ mod tests {
         ) {
             let start = Positions::from_cartesian(&cell, &points).unwrap();
             let (mut p, since) = (start.clone(), start.snapshot());
-            let mut rows = Vec::new();
             let mut walked = [0i64; 3];
             for &dr in &steps {
                 let before = p.raw()[0];
@@ -564,10 +564,12 @@ mod tests {
                     walked[k] += (p.raw()[0][k].wrapping_sub(before[k])) >> if cell.periodic()[k] { 12 } else { 0 };
                 }
             }
-            p.rows(&since, &mut rows);
-            prop_assert_eq!(rows[0][3], 0.0);
+            let rows = [p.row(&since, 0), p.row(&since, 1)];
+            let starts = [p.centred(&since, 0), p.centred(&since, 1)];
             for k in 0..3 {
-                let (u, v) = (start.fraction(0)[k], start.fraction(1)[k]);
+                let (u, v) = (starts[0][k], starts[1][k]);
+                let centre = if cell.periodic()[k] { 0.5 } else { 0.0 };
+                prop_assert_eq!((u, v), (start.fraction(0)[k] - centre, start.fraction(1)[k] - centre));
                 prop_assert_eq!(rows[1][k], v);
                 // Whole periods walked do not count.
                 let periods = (walked[k] as f64 * GRID + 0.5).floor();
@@ -577,7 +579,7 @@ mod tests {
                 let n = (rows[1][k] - rows[0][k]) - p.displacement(0, 1)[k];
                 prop_assert!(n == n.round() && (cell.periodic()[k] || n == 0.0));
             }
-            let d = cell.cartesian(std::array::from_fn(|k| rows[0][k] - start.fraction(0)[k]));
+            let d = cell.cartesian(std::array::from_fn(|k| rows[0][k] - starts[0][k]));
             let expected = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
             prop_assert_eq!(p.max_displacement_squared(&since, &cell), expected);
             for &dr in steps.iter().rev() {

@@ -4,7 +4,7 @@ use super::systems::{CELLS, CLEAR, Random, Spacing, System, TYPES, chains, scatt
 use md::catalog::{Builder, Ending, EnergyKind, Listed};
 use md::forces::pair::{Special, TypePairs};
 use md::forces::triplet::TypeTriples;
-use md::forces::{Charges, Evaluator, ParameterTable, Setup, Slot, Term};
+use md::forces::{Charges, Evaluator, Method, ParameterTable, Setup, Slot, Term};
 use md::potentials::{Mixing, Param, Range, Source};
 use md::system::{Atoms, Cell, Positions};
 use std::sync::Arc;
@@ -373,7 +373,16 @@ pub fn evaluator(system: &System, terms: Vec<Box<dyn Term>>, skin: f64) -> Evalu
         of_atom: system.types.clone(),
     };
     let joined = system.joined.clone();
-    Evaluator::new(Setup { atoms: Arc::new(atoms), charges, joined, terms, coulomb: COULOMB, skin }).unwrap()
+    Evaluator::new(Setup {
+        atoms: Arc::new(atoms),
+        charges,
+        joined,
+        terms,
+        coulomb: COULOMB,
+        skin,
+        method: Method::default(),
+    })
+    .unwrap()
 }
 
 /// A subject and a system, ready to be evaluated.

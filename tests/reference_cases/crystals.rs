@@ -251,10 +251,11 @@ pub fn solid(path: &Path, part: &str) -> Outcome {
     let (tolerance, units) = (&case["tolerance"], Units::of(&case["units"]));
     let line = text(row, "parameters_line");
     let mut report = Report::default();
-    for kind in kinds() {
+    for way in ways() {
+        let kind = title(way);
         let crystal = |a: f64, repeat, vacancy| {
             let mut crystal = Crystal::diamond(a, repeat, line, units, vacancy);
-            crystal.evaluator.kind = kind;
+            crystal.evaluator.method = way;
             crystal
         };
         let pressure = |a: f64| {
@@ -271,7 +272,7 @@ pub fn solid(path: &Path, part: &str) -> Outcome {
             (a, b) = (b, b - pb * (b - a) / (pb - pa));
             (pa, pb) = (pb, pressure(b));
         }
-        let what = |name: &str| format!("{kind:?}: {name}");
+        let what = |name: &str| format!("{kind}: {name}");
         report.number(&what("a0"), b, number(computed, "a0"), number(tolerance, "a0_abs"));
         let mut ideal = crystal(b, 1, false);
         let per_atom = ideal.strained([[0.0; 3]; 3], false).0 / 8.0;
@@ -315,7 +316,7 @@ pub fn solid(path: &Path, part: &str) -> Outcome {
             let found = -stress[..3].iter().sum::<f64>() / 3.0;
             report.number(&what(&format!("pressure at {scale} a0")), found, p, 1e-6 * p.abs());
         }
-        if kind == Kind::Fused {
+        if way.kind == Kind::Fused {
             let vacancy = &computed["vacancy"];
             let mut crystal = crystal(number(computed, "a0"), 2, true);
             for (key, relax) in [("E_unrelaxed_eV", false), ("E_relaxed_eV", true)] {

@@ -2,10 +2,13 @@
 
 use super::json::*;
 use super::report::{Report, Tolerance};
+use md::autodiff::lanes::Isa;
 use md::catalog::{Builder, Catalog, Ending, EnergyKind, Listed};
 use md::forces::pair::{Special, TypePairs};
 use md::forces::triplet::{NO_ROW, TypeTriples};
-use md::forces::{Charges, Evaluator, ForceSource, Forces, Kind, ParameterTable, Setup, Slot, Term};
+use md::forces::{
+    Charges, Evaluator, ForceSource, Forces, Grid, Kind, Method, ParameterTable, Setup, Slot, Term,
+};
 use md::integrate::verlet::VelocityVerlet;
 use md::integrate::{Integrator, Motion};
 use md::system::{Atoms, Cell, Positions, State};
@@ -120,6 +123,7 @@ impl System {
             terms,
             coulomb: self.units.coulomb,
             skin: if self.units.length == 1.0 { 0.1 } else { 0.04 },
+            method: Method::default(),
         };
         Evaluator::new(setup).expect("an evaluator")
     }
@@ -127,11 +131,11 @@ impl System {
     /// Energies by name, forces and virial in the units of the source, from every evaluator.
     pub fn evaluate(&self, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
         let mut out = Vec::new();
-        for kind in kinds() {
-            evaluator.kind = kind;
+        for way in ways() {
+            evaluator.method = way;
             let mut forces = Forces::default();
             evaluator.evaluate(&self.cell, &self.positions, &mut forces).expect("forces");
-            out.push((format!("{kind:?}"), self.found(evaluator, &forces)));
+            out.push((title(way), self.found(evaluator, &forces)));
         }
         out
     }
@@ -139,7 +143,7 @@ impl System {
     /// The same after some steps of velocity Verlet; the time step in ps.
     pub fn after(&self, steps: u64, time_step: f64, evaluator: &mut Evaluator) -> Found {
         let (mut state, mut forces) = (self.state(), Forces::default());
-        evaluator.kind = Kind::Fused;
+        evaluator.method = Method::default();
         let mut motion =
             Motion::start(&mut state, &self.atoms.masses, evaluator, &mut forces).expect("forces");
         let mut verlet = VelocityVerlet::new(time_step).expect("a time step");
@@ -203,13 +207,13 @@ impl Expected {
 }
 
 /// Every way to compute forces.
-pub fn kinds() -> Vec<Kind> {
-    vec![
-        Kind::Tape,
-        Kind::Fused,
-        #[cfg(debug_assertions)]
-        Kind::FusedTwo,
-    ]
+pub fn ways() -> Vec<Method> {
+    let fused = |isa| Method { kind: Kind::Fused, isa, grid: Grid::NONE };
+    let mut ways = vec![Method { kind: Kind::Tape, ..fused(Isa::Portable) }];
+    ways.extend(Isa::available().into_iter().map(fused));
+    #[cfg(debug_assertions)]
+    ways.push(fused(Isa::Two));
+    ways
 }
 
 /// Pairs that are 1, 2 and 3 bonds apart on the shortest way.
@@ -439,4 +443,9 @@ pub fn triples_term(
         }
     }
     build(name, table, types)
+}
+
+/// What a way is called in reports.
+pub fn title(way: Method) -> String {
+    if way.kind == Kind::Tape { "tape".into() } else { format!("{:?}", way.isa) }
 }

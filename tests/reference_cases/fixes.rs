@@ -76,15 +76,16 @@ pub fn run(path: &Path, part: &str) -> Outcome {
     // energy and virial of the field itself, at the end
     if let Some(term) = field(&system) {
         let mut evaluator = system.evaluator(vec![term]);
-        for kind in kinds() {
-            evaluator.kind = kind;
+        for way in ways() {
+            let kind = title(way);
+            evaluator.method = way;
             evaluator.evaluate(&state.cell, &state.positions, &mut forces).expect("forces");
             let e = number(row, "fix_scalar");
-            report.energy(&format!("{kind:?}: {part}"), forces.energy() / units.energy, e, 1e-9);
+            report.energy(&format!("{kind}: {part}"), forces.energy() / units.energy, e, 1e-9);
             // (LAMMPS adds x f(y) without y f(x), so that only the diagonal can be compared)
             for (k, w) in numbers(&row["fix_virial"]).into_iter().enumerate().take(3) {
                 let found = forces.virial[k] / units.energy;
-                report.number(&format!("{kind:?}: virial {k}"), found, w, 1e-9 * w.abs().max(1e-3));
+                report.number(&format!("{kind}: virial {k}"), found, w, 1e-9 * w.abs().max(1e-3));
             }
         }
     }

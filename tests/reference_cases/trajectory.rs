@@ -18,8 +18,9 @@ pub fn run(path: &Path) -> Outcome {
     }
     let mut report = Report::default();
     let mut evaluator = system.evaluator(deck.terms);
-    for kind in kinds() {
-        evaluator.kind = kind;
+    for way in ways() {
+        let kind = title(way);
+        evaluator.method = way;
         let (mut state, mut forces) = (system.state(), Forces::default());
         let mut motion =
             Motion::start(&mut state, &system.atoms.masses, &mut evaluator, &mut forces).expect("forces");
@@ -33,7 +34,7 @@ pub fn run(path: &Path) -> Outcome {
             for row in list(&reference["energy_per_step"]) {
                 let [at, potential, kinetic] = array(row);
                 if at == step as f64 {
-                    let what = format!("{kind:?}, step {step}");
+                    let what = format!("{kind}, step {step}");
                     report.energy(&what, motion.forces.energy(), potential, 1e-11);
                     report.energy(&what, motion.kinetic_energy(), kinetic, 1e-11);
                 }
@@ -46,7 +47,7 @@ pub fn run(path: &Path) -> Outcome {
                     let (place, velocity) =
                         (motion.state.positions.cartesian(&motion.state.cell, i), motion.state.velocities[i]);
                     for k in 0..3 {
-                        let what = format!("{kind:?}, step {step}, atom {i}, component {k}");
+                        let what = format!("{kind}, step {step}, atom {i}, component {k}");
                         report.number(&what, place[k], r[k], limit);
                         // (velocities have no tolerance; a step of 0.004 gives a position the same digits)
                         report.number(&what, velocity[k], v[k], limit / 0.004);

@@ -35,7 +35,7 @@ fn an_input_can_use_it() {
     let mut evaluator = Evaluator::new(plan.setup).unwrap();
     let (mut fused, mut tape) = (Forces::default(), Forces::default());
     evaluator.evaluate(&plan.state.cell, &plan.state.positions, &mut fused).unwrap();
-    evaluator.kind = Kind::Tape;
+    evaluator.method.kind = Kind::Tape;
     evaluator.evaluate(&plan.state.cell, &plan.state.positions, &mut tape).unwrap();
     // in a perfect crystal no atom is pulled anywhere
     assert!(fused.forces.iter().chain(&tape.forces).flatten().all(|f| f.abs() < 1e-12));

@@ -25,8 +25,10 @@
 // Lanes read and write memory without checks: the one thing that keeps up with kernels written by hand.
 #![allow(unsafe_code)]
 
+mod isa;
 mod two;
 
+pub use isa::{Isa, Kernel};
 #[doc(hidden)]
 pub use two::{Two, TwoMask};
 
@@ -132,6 +134,22 @@ pub trait Lanes: Number + Send + Sync + 'static {
     unsafe fn lookup(table: *const Self::Element, index: *const u16) -> Self {
         // SAFETY: so says the caller
         Self::gather(|k| unsafe { *table.add(usize::from(*index.add(k))) }.wide())
+    }
+    /// Lane k is `table[slots[k]]`.
+    ///
+    /// # Safety
+    /// `WIDTH` slots must be there, and a number for each.
+    #[inline(always)]
+    unsafe fn pick(table: *const Self::Element, slots: *const u32) -> Self {
+        // SAFETY: so says the caller
+        Self::gather(|k| unsafe { *table.add(*slots.add(k) as usize) }.wide())
+    }
+    /// `sum` + `self` · x, where the sum stands on a grid so coarse that the product is rounded to it, in one
+    /// rounding that is never a tie: then the order of many does not matter. With a fused operation that is so if
+    /// `self` is [`odd`](Lanes::odd); without one the product is made odd.
+    #[inline(always)]
+    fn onto(self, x: Self, sum: Self) -> Self {
+        sum + (self * x).odd()
     }
     /// Writes `start + k` for each lane k of the mask, in order, and returns how many these are. What stands behind
     /// them is undefined.
