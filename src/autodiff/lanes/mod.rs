@@ -25,8 +25,17 @@
 // Lanes read and write memory without checks: the one thing that keeps up with kernels written by hand.
 #![allow(unsafe_code)]
 
+mod isa;
+#[cfg(target_arch = "x86_64")]
+mod math;
+#[cfg(target_arch = "x86_64")]
+mod packed;
+mod single;
 mod two;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
+pub use isa::{Isa, Kernel};
 #[doc(hidden)]
 pub use two::{Two, TwoMask};
 
