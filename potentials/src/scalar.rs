@@ -420,26 +420,26 @@ where
 }
 
 /// Operators that tie a lane type (or `f64`) to distances, ratios and passive parameters. For authors of
-/// numbers, not of energies.
+/// numbers, not of energies. A lane type with parameters of its own gives them in brackets.
 #[macro_export]
 macro_rules! lane_operators {
-    ($($V:ty),*) => { $(
-        impl<S: $crate::Scalar> ::std::ops::Div<$crate::Distance<S>> for $V {
+    (@number [$($g:tt)*] $V:ty) => {
+        impl<S: $crate::Scalar, $($g)*> ::std::ops::Div<$crate::Distance<S>> for $V {
             type Output = $crate::Ratio<S, $V>;
             #[inline(always)]
             fn div(self, r: $crate::Distance<S>) -> Self::Output { $crate::Ratio::new(self, r) }
         }
-        impl<P: Copy + ::std::ops::Mul<$V, Output = $V>> ::std::ops::Add<$crate::Ratio<$V, P>> for $V {
+        impl<P: Copy + ::std::ops::Mul<$V, Output = $V>, $($g)*> ::std::ops::Add<$crate::Ratio<$V, P>> for $V {
             type Output = $V;
             #[inline(always)]
             fn add(self, o: $crate::Ratio<$V, P>) -> $V { self + o.value() }
         }
-        impl<P: Copy + ::std::ops::Mul<$V, Output = $V>> ::std::ops::Sub<$crate::Ratio<$V, P>> for $V {
+        impl<P: Copy + ::std::ops::Mul<$V, Output = $V>, $($g)*> ::std::ops::Sub<$crate::Ratio<$V, P>> for $V {
             type Output = $V;
             #[inline(always)]
             fn sub(self, o: $crate::Ratio<$V, P>) -> $V { self - o.value() }
         }
-        impl $crate::scalar::Fused<$V> for $V {
+        impl<$($g)*> $crate::scalar::Fused<$V> for $V {
             #[inline(always)]
             fn over_distance(self, r2: $V, n: i32) -> $V {
                 $crate::Scalar::powi(self * self * $crate::Scalar::recip(r2), n / 2)
@@ -447,11 +447,14 @@ macro_rules! lane_operators {
             #[inline(always)]
             fn powers_of<const N: usize>(x: $V, c: [Self; N]) -> $V { $crate::scalar::plain_powers(x, c) }
         }
-    )* };
-    (@lanes $($V:ty),*) => { $(
-        $crate::lane_operators!($V);
-        $crate::lane_operators!(@passive $V, Add add, Sub sub, Mul mul, Div div);
-        impl $crate::scalar::Fused<$V> for $crate::Passive<$V> {
+    };
+    (@lanes [$($g:tt)*] $V:ty) => {
+        $crate::lane_operators!(@number [$($g)*] $V);
+        $crate::lane_operators!(@passive [$($g)*] $V, Add add);
+        $crate::lane_operators!(@passive [$($g)*] $V, Sub sub);
+        $crate::lane_operators!(@passive [$($g)*] $V, Mul mul);
+        $crate::lane_operators!(@passive [$($g)*] $V, Div div);
+        impl<$($g)*> $crate::scalar::Fused<$V> for $crate::Passive<$V> {
             #[inline(always)]
             fn over_distance(self, r2: $V, n: i32) -> $V {
                 <$V as $crate::scalar::Fused<$V>>::over_distance(self.0, r2, n)
@@ -459,7 +462,7 @@ macro_rules! lane_operators {
             #[inline(always)]
             fn powers_of<const N: usize>(x: $V, c: [Self; N]) -> $V { $crate::scalar::plain_powers(x, c) }
         }
-        impl $crate::scalar::Fused<$V> for f64 {
+        impl<$($g)*> $crate::scalar::Fused<$V> for f64 {
             #[inline(always)]
             fn over_distance(self, r2: $V, n: i32) -> $V {
                 $crate::Scalar::powi(r2, -n / 2) * $crate::Scalar::powi(self, n)
@@ -467,19 +470,21 @@ macro_rules! lane_operators {
             #[inline(always)]
             fn powers_of<const N: usize>(x: $V, c: [Self; N]) -> $V { $crate::scalar::plain_powers(x, c) }
         }
-    )* };
-    (@passive $V:ty, $($T:ident $f:ident),*) => { $(
-        impl ::std::ops::$T<$crate::Passive<$V>> for $V {
+    };
+    (@passive [$($g:tt)*] $V:ty, $T:ident $f:ident) => {
+        impl<$($g)*> ::std::ops::$T<$crate::Passive<$V>> for $V {
             type Output = $V;
             #[inline(always)]
             fn $f(self, o: $crate::Passive<$V>) -> $V { ::std::ops::$T::$f(self, o.0) }
         }
-        impl ::std::ops::$T<$V> for $crate::Passive<$V> {
+        impl<$($g)*> ::std::ops::$T<$V> for $crate::Passive<$V> {
             type Output = $V;
             #[inline(always)]
             fn $f(self, o: $V) -> $V { ::std::ops::$T::$f(self.0, o) }
         }
-    )* };
+    };
+    (@lanes $($V:ty),*) => { $( $crate::lane_operators!(@lanes [] $V); )* };
+    ($($V:ty),*) => { $( $crate::lane_operators!(@number [] $V); )* };
 }
 
 lane_operators!(f64);

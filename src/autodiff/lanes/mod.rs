@@ -26,7 +26,14 @@
 #![allow(unsafe_code)]
 
 mod isa;
+#[cfg(target_arch = "x86_64")]
+mod math;
+#[cfg(target_arch = "x86_64")]
+mod packed;
+mod single;
 mod two;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use isa::{Isa, Kernel};
 #[doc(hidden)]

@@ -1,0 +1,128 @@
+//! One number in single precision, in plain Rust.
+
+use super::Lanes;
+use potentials::{Passive, Scalar, lane_operators, ratio_times};
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// One `f32` lane, on any processor. Its functions are those of `f64`, rounded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct F32x1(f32);
+
+macro_rules! operators {
+    ($($T:ident $f:ident),*) => { $(
+        impl $T for F32x1 {
+            type Output = Self;
+            #[inline(always)]
+            fn $f(self, o: Self) -> Self { F32x1($T::$f(self.0, o.0)) }
+        }
+        impl $T<f64> for F32x1 {
+            type Output = Self;
+            #[inline(always)]
+            fn $f(self, o: f64) -> Self { $T::$f(self, Self::constant(o)) }
+        }
+        impl $T<F32x1> for f64 {
+            type Output = F32x1;
+            #[inline(always)]
+            fn $f(self, o: F32x1) -> F32x1 { $T::$f(F32x1::constant(self), o) }
+        }
+    )* };
+}
+operators!(Add add, Sub sub, Mul mul, Div div);
+lane_operators!(@lanes F32x1);
+ratio_times!([] F32x1);
+
+impl Neg for F32x1 {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        F32x1(-self.0)
+    }
+}
+
+macro_rules! functions {
+    ($($f:ident),*) => { $(
+        #[inline(always)]
+        fn $f(self) -> Self { Self::constant(Scalar::$f(f64::from(self.0))) }
+    )* };
+}
+
+impl Scalar for F32x1 {
+    type Mask = bool;
+    #[inline(always)]
+    fn constant(x: f64) -> Self {
+        F32x1(x as f32)
+    }
+    #[inline(always)]
+    fn vanishes(self) -> bool {
+        self.0 == 0.0
+    }
+    functions!(rsqrt, exp, ln, sin, cos, tanh, acos, erfc);
+    #[inline(always)]
+    fn recip(self) -> Self {
+        F32x1(1.0 / self.0)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        F32x1(self.0.sqrt())
+    }
+    #[inline(always)]
+    fn atan2(self, x: Self) -> Self {
+        Self::constant(f64::from(self.0).atan2(f64::from(x.0)))
+    }
+    #[inline(always)]
+    fn powf(self, p: f64) -> Self {
+        Self::constant(f64::from(self.0).powf(p))
+    }
+    #[inline(always)]
+    fn lt(self, o: Self) -> bool {
+        self.0 < o.0
+    }
+    #[inline(always)]
+    fn le(self, o: Self) -> bool {
+        self.0 <= o.0
+    }
+    #[inline(always)]
+    fn select(mask: bool, a: Self, b: Self) -> Self {
+        if mask { a } else { b }
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        F32x1(self.0.abs())
+    }
+}
+
+impl Lanes for F32x1 {
+    const WIDTH: usize = 1;
+    type Element = f32;
+    type Parameter = Passive<Self>;
+    #[inline(always)]
+    fn gather(mut f: impl FnMut(usize) -> f64) -> Self {
+        Self::constant(f(0))
+    }
+    #[inline(always)]
+    fn lane(self, k: usize) -> f64 {
+        debug_assert_eq!(k, 0);
+        f64::from(self.0)
+    }
+    #[inline(always)]
+    fn sum(self) -> f64 {
+        f64::from(self.0)
+    }
+    #[inline(always)]
+    fn parameter(self) -> Passive<Self> {
+        Passive(self)
+    }
+    #[inline(always)]
+    fn bits(mask: bool) -> u32 {
+        u32::from(mask)
+    }
+    #[inline(always)]
+    fn round(self) -> Self {
+        let big = 1.5 * (1u32 << 23) as f32;
+        F32x1((self.0 + big) - big)
+    }
+    #[inline(always)]
+    fn odd(self) -> Self {
+        F32x1(f32::from_bits(self.0.to_bits() | 1))
+    }
+}
