@@ -200,10 +200,13 @@ impl<E: EmbeddingEnergy> Kernel<f64> for Pulls<'_, E> {
                 let other =
                     unsafe { V::pick(in_slots.as_ptr(), near.list.entries().as_ptr().add(block.entry)) };
                 let g = rho.tangent.fma(own + other, phi.tangent);
-                pull.add_energy(V::select(block.inside, phi.value, zero));
-                pull.add(block.vector, V::select(block.inside, g.odd(), zero));
+                let g = V::select(block.inside, g.odd(), zero);
+                pull.add(block.vector, g);
+                if frame.sums {
+                    pull.add_sums(block.vector, g, V::select(block.inside, phi.value, zero));
+                }
             }
-            pull.finish(force, sums);
+            pull.finish(force, frame.sums, sums);
         }
     }
 }

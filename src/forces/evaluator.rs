@@ -85,6 +85,9 @@ pub struct Setup {
 /// The configuration, of fields that are borrowed one by one.
 macro_rules! frame {
     ($self:ident, $cell:ident, $positions:ident) => {
+        frame!($self, $cell, $positions, true)
+    };
+    ($self:ident, $cell:ident, $positions:ident, $sums:expr) => {
         Frame {
             atoms: &$self.atoms,
             cell: $cell,
@@ -94,6 +97,7 @@ macro_rules! frame {
             coulomb: $self.coulomb,
             grid: $self.method.grid,
             isa: $self.method.isa,
+            sums: $sums,
         }
     };
 }
@@ -279,6 +283,23 @@ impl Evaluator {
         Ok(named.into_iter().map(|(name, x)| (name, self.adjoints.of(x))).collect())
     }
 
+    fn compute(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        sums: bool,
+        out: &mut Forces,
+    ) -> Result<(), ForceError> {
+        self.prepare(cell, positions)?;
+        match self.method.kind {
+            Kind::Tape => self.on_tape(cell, positions, out),
+            Kind::Fused => self.fused(cell, positions, sums, out),
+        }
+        let finite =
+            out.forces.iter().flatten().chain(&out.energies).chain(&out.virial).all(|x| x.is_finite());
+        if finite { Ok(()) } else { Err(self.blame(cell, positions, out)) }
+    }
+
     fn on_tape(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) {
         let frame = frame!(self, cell, positions);
         self.tape.reset();
@@ -299,8 +320,8 @@ impl Evaluator {
         out.virial = [w(0, 0), w(1, 1), w(2, 2), w(0, 1), w(0, 2), w(1, 2)];
     }
 
-    fn fused(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) {
-        let frame = frame!(self, cell, positions);
+    fn fused(&mut self, cell: &Cell, positions: &Positions, sums: bool, out: &mut Forces) {
+        let frame = frame!(self, cell, positions, sums);
         let n = frame.atoms.len();
         out.forces.clear();
         out.forces.resize(n, [0.0; 3]);
@@ -314,8 +335,10 @@ impl Evaluator {
             let sums = Sums::on(frame.grid.energy_origin());
             let mut sink = Sink { forces: &mut out.forces, ranked: &mut self.ranked, sums };
             term.fused(&frame, &mut sink);
-            out.energies.push(sink.sums.totals()[0]);
-            virial.add(&sink.sums);
+            if frame.sums {
+                out.energies.push(sink.sums.totals()[0]);
+                virial.add(&sink.sums);
+            }
         }
         let [_, virial @ ..] = virial.totals();
         out.virial = virial;
@@ -360,13 +383,14 @@ fn add_ranked(ranked: &[[f64; 3]], near: &Neighborhood, forces: &mut [[f64; 3]])
 
 impl ForceSource for Evaluator {
     fn evaluate(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) -> Result<(), ForceError> {
-        self.prepare(cell, positions)?;
-        match self.method.kind {
-            Kind::Tape => self.on_tape(cell, positions, out),
-            _ => self.fused(cell, positions, out),
-        }
-        let finite =
-            out.forces.iter().flatten().chain(&out.energies).chain(&out.virial).all(|x| x.is_finite());
-        if finite { Ok(()) } else { Err(self.blame(cell, positions, out)) }
+        self.compute(cell, positions, true, out)
+    }
+    fn forces_only(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        out: &mut Forces,
+    ) -> Result<(), ForceError> {
+        self.compute(cell, positions, false, out)
     }
 }

@@ -36,7 +36,7 @@ use crate::system::{Cell, Positions};
 pub struct Forces {
     /// The force on each atom, in kJ/mol/nm.
     pub forces: Vec<[f64; 3]>,
-    /// The energy of each term, in kJ/mol.
+    /// The energy of each term, in kJ/mol; empty after [`ForceSource::forces_only`].
     pub energies: Vec<f64>,
     /// W = −∂E/∂ε for a strain ε, in kJ/mol: xx yy zz xy xz yz. Positive means outward pressure.
     pub virial: [f64; 6],
@@ -89,4 +89,15 @@ fn not_finite(atom: Option<usize>, term: &str, closest: &Option<Closest>) -> Str
 pub trait ForceSource {
     /// Computes energy, forces and virial at these positions.
     fn evaluate(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) -> Result<(), ForceError>;
+
+    /// Computes the forces, the same to the last bit. Where that saves work, there are no energies then, and the
+    /// virial is zero.
+    fn forces_only(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        out: &mut Forces,
+    ) -> Result<(), ForceError> {
+        self.evaluate(cell, positions, out)
+    }
 }

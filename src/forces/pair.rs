@@ -450,10 +450,13 @@ impl<E: PairEnergy> Kernel<f64> for Rows<'_, E> {
                     let qq = block.fourth * charge;
                     e = Dual::new(e.value * qq, e.tangent * qq);
                 }
-                pull.add_energy(V::select(block.inside, e.value, zero));
-                pull.add(block.vector, V::select(block.inside, e.tangent.odd(), zero));
+                let g = V::select(block.inside, e.tangent.odd(), zero);
+                pull.add(block.vector, g);
+                if frame.sums {
+                    pull.add_sums(block.vector, g, V::select(block.inside, e.value, zero));
+                }
             }
-            pull.finish(force, sums);
+            pull.finish(force, frame.sums, sums);
         }
     }
 }
@@ -471,12 +474,6 @@ impl<V: Lanes> Pull<V> {
         let (f, e) = (V::constant(grid.force_origin()), V::constant(grid.energy_origin()));
         Self { sums: [f, f, f, e, e, e, e, e, e, e], grid }
     }
-    /// Adds the energy of some pairs.
-    #[inline(always)]
-    pub fn add_energy(&mut self, e: V) {
-        // half of it, and odd so that its rounding is no tie
-        self.sums[3] = self.sums[3] + (e * 0.5).odd();
-    }
     /// Adds some pulls. The factors g must be odd.
     #[inline(always)]
     pub fn add(&mut self, [x, y, z]: [V; 3], g: V) {
@@ -486,6 +483,12 @@ impl<V: Lanes> Pull<V> {
         s[0] = m.onto(x, s[0]);
         s[1] = m.onto(y, s[1]);
         s[2] = m.onto(z, s[2]);
+    }
+    /// Adds the energies and virials of some pairs, half of each; odd, so that no rounding is a tie.
+    #[inline(always)]
+    pub fn add_sums(&mut self, [x, y, z]: [V; 3], g: V, e: V) {
+        let s = &mut self.sums;
+        s[3] = s[3] + (e * 0.5).odd();
         let h = g * 0.5;
         let (gx, gy, gz) = ((h * x).odd(), (h * y).odd(), (h * z).odd());
         s[4] = gx.onto(x, s[4]);
@@ -496,14 +499,16 @@ impl<V: Lanes> Pull<V> {
         s[9] = gz.onto(y, s[9]);
     }
     #[inline(always)]
-    pub fn finish(self, force: &mut [f64; 3], sums: &mut Sums) {
+    pub fn finish(self, force: &mut [f64; 3], with_sums: bool, sums: &mut Sums) {
         let (f, e) = (V::constant(self.grid.force_origin()), V::constant(self.grid.energy_origin()));
         for (force, s) in force.iter_mut().zip(self.sums) {
             *force += (s - f).sum();
         }
-        sums.add_each(std::array::from_fn(
-            #[inline(always)]
-            |k| (self.sums[k + 3] - e).sum(),
-        ));
+        if with_sums {
+            sums.add_each(std::array::from_fn(
+                #[inline(always)]
+                |k| (self.sums[k + 3] - e).sum(),
+            ));
+        }
     }
 }

@@ -122,6 +122,8 @@ pub struct Frame<'a> {
     pub grid: Grid,
     /// What kernels run on.
     pub isa: Isa,
+    /// Whether energies and virial are wanted beside the forces.
+    pub sums: bool,
 }
 
 impl Frame<'_> {

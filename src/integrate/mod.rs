@@ -115,6 +115,8 @@ pub struct Motion<'a> {
     pub state: &'a mut State,
     /// The forces at the present positions.
     pub forces: &'a mut Forces,
+    /// Whether nobody wants energies and virial after the next step: [`Motion::complete`] has them all the same.
+    pub forces_only: bool,
     masses: &'a [f64],
     source: &'a mut dyn ForceSource,
 }
@@ -147,7 +149,7 @@ impl<'a> Motion<'a> {
         forces: &'a mut Forces,
     ) -> Result<Motion<'a>, StepError> {
         check_masses(masses)?;
-        let motion = Motion { state, forces, masses, source };
+        let motion = Motion { state, forces, forces_only: false, masses, source };
         motion.check()?;
         Ok(motion)
     }
@@ -167,10 +169,26 @@ impl<'a> Motion<'a> {
 
     /// As [`Motion::evaluate`], in a step of this number.
     fn evaluate_in(&mut self, step: u64) -> Result<(), StepError> {
-        self.source
-            .evaluate(&self.state.cell, &self.state.positions, self.forces)
-            .map_err(|error| StepError::Forces { step, error })?;
+        let (cell, positions) = (&self.state.cell, &self.state.positions);
+        match self.forces_only {
+            true => self.source.forces_only(cell, positions, self.forces),
+            false => self.source.evaluate(cell, positions, self.forces),
+        }
+        .map_err(|error| StepError::Forces { step, error })?;
         self.check()
+    }
+
+    /// Computes energies and virial if they were left out.
+    ///
+    /// # Errors
+    /// Energies that cannot be computed.
+    pub fn complete(&mut self) -> Result<(), StepError> {
+        if self.forces.energies.is_empty() {
+            self.source
+                .evaluate(&self.state.cell, &self.state.positions, self.forces)
+                .map_err(|error| StepError::Forces { step: self.state.step, error })?;
+        }
+        Ok(())
     }
 
     /// The kinetic energy in kJ/mol.

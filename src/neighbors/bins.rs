@@ -179,7 +179,8 @@ impl Bins {
         let mut places = std::mem::take(&mut self.places);
         owners.resize(slots, 0);
         images.resize(slots, [0; 3]);
-        places.iter_mut().for_each(|p| p.resize(slots, 0.0));
+        // (kernels read whole registers)
+        places.iter_mut().for_each(|p| p.resize(slots + 16, 0.0));
         each(&mut |atom, n, s| {
             let next = &mut starts[self.bin(s)];
             let slot = *next as usize;
@@ -195,18 +196,17 @@ impl Bins {
         (self.starts, self.owners, self.images, self.places) = (starts, owners, images, places);
     }
 
-    /// Calls `visit` with runs of slots that hold all that can be in reach of fractions s.
+    /// Runs of slots that hold all that can be in reach of fractions s.
     #[inline(always)]
-    pub fn around(&self, s: [f64; 3], mut visit: impl FnMut(Range<usize>)) {
+    pub fn around(&self, s: [f64; 3]) -> impl Iterator<Item = Range<usize>> {
         let [x, y, z] = &self.axes;
         let ends = |axis: &Axis, s: f64| (axis.place(s - axis.reach), axis.place(s + axis.reach));
         let ((x0, x1), (y0, y1), (z0, z1)) = (ends(x, s[0]), ends(y, s[1]), ends(z, s[2]));
-        for a in x0..=x1 {
-            for b in y0..=y1 {
-                let column = (a * y.count + b) * z.count;
-                visit(self.starts[column + z0] as usize..self.starts[column + z1 + 1] as usize);
-            }
-        }
+        let columns = (x0..=x1).flat_map(move |a| (y0..=y1).map(move |b| (a, b)));
+        columns.map(move |(a, b)| {
+            let column = (a * y.count + b) * z.count;
+            self.starts[column + z0] as usize..self.starts[column + z1 + 1] as usize
+        })
     }
 }
 

@@ -1,6 +1,10 @@
 //! Verlet's list: everything within the cut-off and a skin, in an order of its own.
 
+// The search reads places without checks.
+#![allow(unsafe_code)]
+
 use super::{bins::Bins, exclusions::Exclusions};
+use crate::autodiff::lanes::{Isa, Kernel, Lanes};
 use crate::system::{
     cell::Cell,
     positions::{Positions, Snapshot},
@@ -486,7 +490,7 @@ impl VerletList {
             let chunks = &mut self.chunks[..WAVE.min(tasks - first)];
             chunks.par_iter_mut().enumerate().for_each(|(k, chunk)| {
                 let start = (first + k) * CHUNK;
-                search.chunk(start..(start + CHUNK).min(atoms), chunk);
+                Isa::best().double(Scan { search: &search, ranks: start..(start + CHUNK).min(atoms), chunk });
             });
             let mut end = self.entries.len();
             for chunk in chunks.iter() {
@@ -556,29 +560,40 @@ fn gather(chunks: &[Chunk], out: &mut [u32]) {
     }
 }
 
-impl Search<'_> {
-    /// Finds the rows of some atoms.
-    fn chunk(&self, ranks: Range<usize>, chunk: &mut Chunk) {
+/// Finds the rows of some ranks.
+struct Scan<'a> {
+    search: &'a Search<'a>,
+    ranks: Range<usize>,
+    chunk: &'a mut Chunk,
+}
+
+impl Kernel<f64> for Scan<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes<Element = f64>>(self) {
+        let Scan { search, ranks, chunk } = self;
         chunk.entries.clear();
         chunk.lengths.clear();
         chunk.tested = 0;
         chunk.too_long = None;
         for k in ranks {
-            let slot = self.slots[k];
+            let slot = search.slots[k];
             let start = chunk.entries.len();
-            self.row(slot, chunk);
+            search.row::<V>(slot, chunk);
             let length = chunk.entries.len() - start;
             if length as f64 > 4.0 * MOST_NEIGHBORS {
                 chunk.too_long = Some(length);
                 return;
             }
-            self.exclude(slot, start, &mut chunk.entries);
+            search.exclude(slot, start, &mut chunk.entries);
             let length = chunk.entries.len() - start;
             chunk.lengths.push(length as u32);
             chunk.entries.resize(start + length.next_multiple_of(LANES), slot);
         }
     }
+}
 
+impl Search<'_> {
     /// Drops the nearest images of what is excluded from an atom.
     fn exclude(&self, slot: u32, start: usize, entries: &mut Vec<u32>) {
         let i = self.bins.owners[slot as usize] as usize;
@@ -600,29 +615,49 @@ impl Search<'_> {
     }
 
     /// Appends what is near the atom in a slot to the chunk's entries.
-    fn row(&self, slot: u32, chunk: &mut Chunk) {
+    #[inline(always)]
+    fn row<V: Lanes<Element = f64>>(&self, slot: u32, chunk: &mut Chunk) {
         let i = slot as usize;
         let Chunk { entries, tested, .. } = chunk;
         let [xs, ys, zs] = &self.bins.places;
-        let (x, y, z) = (xs[i], ys[i], zs[i]);
-        self.bins.around(self.fractions[self.bins.owners[i] as usize], |run| {
+        let [x, y, z] = [xs[i], ys[i], zs[i]].map(V::constant);
+        let limit = V::constant(self.radius_squared);
+        let around = self.bins.around(self.fractions[self.bins.owners[i] as usize]);
+        for run in around {
             *tested += run.len() as u64;
             if entries.len() as f64 > 8.0 * MOST_NEIGHBORS + (CHUNK * LANES) as f64 {
                 return;
             }
-            let before = entries.len();
-            entries.resize(before + run.len(), 0);
-            let out = &mut entries[before..];
-            let mut found = 0;
-            let near = xs[run.clone()].iter().zip(&ys[run.clone()]).zip(&zs[run.clone()]);
-            for (((&a, &b), &c), other) in near.zip(run.start as u32..) {
-                let (dx, dy, dz) = (a - x, b - y, c - z);
-                // Every slot is written, and the place moves on for those that are near: no branches.
-                out[found] = other;
-                let near = dx * dx + dy * dy + dz * dz < self.radius_squared;
-                found += usize::from(near & (other != slot));
+            entries.reserve(run.len() + V::WIDTH);
+            let mut length = entries.len();
+            let out = entries.as_mut_ptr();
+            let mut at = run.start;
+            while at < run.end {
+                // SAFETY: behind the last slot there are as many numbers as there are lanes, and room has been made
+                // for a whole register behind the entries
+                unsafe {
+                    let dx = V::load(xs.as_ptr().add(at)) - x;
+                    let dy = V::load(ys.as_ptr().add(at)) - y;
+                    let dz = V::load(zs.as_ptr().add(at)) - z;
+                    let mut near = dx.fma(dx, dy.fma(dy, dz * dz)).lt(limit);
+                    if run.end - at < V::WIDTH {
+                        near = near & V::first(run.end - at);
+                    }
+                    let mut found = V::compress(near, at as u32, out.add(length));
+                    // the atom itself was found, too
+                    if i.wrapping_sub(at) < V::WIDTH {
+                        let new = std::slice::from_raw_parts_mut(out.add(length), found);
+                        if let Some(own) = new.iter().position(|&s| s == slot) {
+                            new.copy_within(own + 1.., own);
+                            found -= 1;
+                        }
+                    }
+                    length += found;
+                }
+                at += V::WIDTH;
             }
-            entries.truncate(before + found);
-        });
+            // SAFETY: up to here all are written
+            unsafe { entries.set_len(length) };
+        }
     }
 }

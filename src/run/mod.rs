@@ -266,6 +266,21 @@ struct Seen {
 }
 
 impl ForceSource for Watched<'_> {
+    fn forces_only(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        out: &mut Forces,
+    ) -> Result<(), ForceError> {
+        if self.seen.is_some() {
+            return self.evaluate(cell, positions, out);
+        }
+        let start = Instant::now();
+        let result = self.evaluator.forces_only(cell, positions, out);
+        self.spent.set(self.spent.get() + start.elapsed());
+        result
+    }
+
     fn evaluate(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) -> Result<(), ForceError> {
         let start = Instant::now();
         let result = self.evaluator.evaluate(cell, positions, out);
@@ -651,6 +666,7 @@ impl<'a> Session<'a> {
             let clock = Instant::now();
             observers.due(stage, done, motion.state.step);
             if observers.row_due {
+                motion.complete()?;
                 let kinetic = motion.kinetic_energy();
                 let [energy, virial] = [&motion.forces.energies[..], &motion.forces.virial[..]];
                 let reservoir = integrator.reservoir() + account.carried;
@@ -661,6 +677,7 @@ impl<'a> Session<'a> {
             }
             observers.frames(motion.state)?;
             if done > 0 && done < stage.steps && motion.state.step.is_multiple_of(self.restart_every) {
+                motion.complete()?;
                 let here = (number, stage.name.as_str(), done);
                 let energies = &motion.forces.energies;
                 observers.save(
@@ -679,6 +696,9 @@ impl<'a> Session<'a> {
             if let Some(ending) = asked_to_stop(options, started) {
                 break Flow::Break(ending);
             }
+            let next = done + 1;
+            let saved = motion.state.step.saturating_add(1).is_multiple_of(self.restart_every);
+            motion.forces_only = next < stage.steps && !saved && !observers.wants_energies(stage, next);
             let clock = Instant::now();
             integrator.step(&mut motion)?;
             self.integration += clock.elapsed();
@@ -690,6 +710,7 @@ impl<'a> Session<'a> {
             progress.update(motion.state.step, || observers.in_words());
         };
         let clock = Instant::now();
+        motion.complete()?;
         let energy = motion.kinetic_energy() + integrator.reservoir() + account.carried;
         self.done = done;
         if flow.is_continue() && !last_stage {

@@ -89,6 +89,11 @@ impl Observers {
         }
     }
 
+    /// Whether energies will be wanted after `done` steps of a stage.
+    pub fn wants_energies(&self, stage: &Stage, done: u64) -> bool {
+        stage.energies_every > 0 && done.is_multiple_of(stage.energies_every)
+    }
+
     /// Writes a row. `thermal` is kinetic energy, degrees of freedom, Boltzmann's constant, reservoir.
     pub fn row(
         &mut self,

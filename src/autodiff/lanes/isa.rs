@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use crate::autodiff::Dual;
     use potentials::pair::{LennardJones, Morse};
-    use potentials::{Distance, Mask, PairEnergy, Record};
+    use potentials::{Distance, Mask, PairEnergy, Record, Scalar};
 
     /// Runs a kernel with all instructions and in both precisions.
     fn everywhere<K: Kernel<f64, Output = ()> + Kernel<f32, Output = ()> + Copy>(kernel: K) {
