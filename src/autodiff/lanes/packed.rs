@@ -69,6 +69,8 @@ pub(crate) trait Register: Instructions {
     type Mask: Mask + Send + Sync;
     /// Whether `fma` rounds once.
     const FUSED: bool;
+    /// Whether 1/√x from the bits of x is faster than a root and a division.
+    const GUESSED_ROOT: bool;
 
     /// self × a + b
     #[inline(always)]
