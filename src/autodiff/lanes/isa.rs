@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::autodiff::Dual;
     use potentials::pair::{LennardJones, Morse};
-    use potentials::{Distance, Energy, Mask, PairEnergy, Record, Scalar};
+    use potentials::{Distance, Mask, PairEnergy, Record, Scalar};
 
     /// Runs a kernel with all instructions and in both precisions.
     fn everywhere<K: Kernel<Output = ()> + Copy>(kernel: K) {

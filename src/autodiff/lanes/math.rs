@@ -13,8 +13,8 @@
 //! Nothing here depends on a library or on an instruction that rounds differently elsewhere: whatever has a fused
 //! multiply-add gives the same bits. The one exception is said at [`sin`].
 
-use super::packed::{Packed, Register};
 use super::Element;
+use super::packed::{Packed, Register};
 use potentials::{Mask, Scalar};
 
 /// What the functions below need to know of a format of numbers.
@@ -70,7 +70,7 @@ pub(crate) trait Format: Element {
     fn cos_rest<R: Register>(x: Packed<R>) -> Packed<R>;
     /// (arcsin(s)/s − 1)/z of z = s² up to ¼
     fn asin_rest<R: Register>(x: Packed<R>) -> Packed<R>;
-    /// (arctan(q)/q − 1)/z of z = q² up to 1
+    /// (arctan(q)/q − 1)/z of z − ½, z = q² up to 1 (the powers of z itself would cancel)
     fn atan_rest<R: Register>(x: Packed<R>) -> Packed<R>;
     /// (erf(x)/x − 2/√π)/z of z = x² up to ¼
     fn erf_rest<R: Register>(x: Packed<R>) -> Packed<R>;
@@ -203,25 +203,25 @@ impl Format for f64 {
         polynomial(
             x,
             [
-                -0.333333333333331,
-                0.19999999999955906,
-                -0.14285714282824336,
-                0.11111111014206458,
-                -0.09090907127915672,
-                0.07692281277797805,
-                -0.06666415678492939,
-                0.05880596313023472,
-                -0.05253821241755223,
-                0.04723343724034864,
-                -0.04221843465797761,
-                0.03669597612725052,
-                -0.02998930114623691,
-                0.02208957356005381,
-                -0.013999022976663165,
-                0.007266136731287421,
-                -0.0029207374850632488,
-                0.0008439666484088978,
-                -0.00015489939380442777,
+                -0.2591604972657936,
+                0.11081482513071447,
+                -0.05481484060456632,
+                0.02913586264512707,
+                -0.0161729749018062,
+                0.009243096232498084,
+                -0.005394792657152381,
+                0.0031991748770911735,
+                -0.0019209407381259127,
+                0.0011650712737539392,
+                -0.0007125068057168437,
+                0.00043869588324892833,
+                -0.0002715620085726004,
+                0.00016948204156732018,
+                -0.00010714215144524138,
+                6.558062383247436e-05,
+                -3.681483900690455e-05,
+                2.6969026851427263e-05,
+                -2.6655633208343464e-05,
                 1.3499343220640454e-05,
             ],
         )
@@ -348,14 +348,14 @@ impl Format for f32 {
         polynomial(
             x,
             [
-                -0.3333330196629281,
-                0.19998641182210286,
-                -0.14265269669408245,
-                0.10957692425690735,
-                -0.08419775322431883,
-                0.058239655750522624,
-                -0.031460545615427556,
-                0.011066935355454886,
+                -0.25916049297230953,
+                0.11081478345126149,
+                -0.05481559666099223,
+                0.029139550170065805,
+                -0.016154227890748298,
+                0.009165173256381599,
+                -0.0055205281353319586,
+                0.0037559317760283146,
                 -0.0018277508948566427,
             ],
         )
@@ -776,7 +776,7 @@ pub(super) fn atan2<R: Register>(y: Packed<R>, x: Packed<R>) -> Packed<R> {
     };
     let sign = x.sign();
     let q = q.xor(Packed::select(steep, sign.xor(Packed::pattern(R::Element::SIGN)), sign));
-    let angle = whole(high) + (q + (q * z).fma(R::Element::atan_rest(z), whole(low)));
+    let angle = whole(high) + (q + (q * z).fma(R::Element::atan_rest(z - 0.5), whole(low)));
     angle.xor(y.sign())
 }
 
