@@ -41,8 +41,10 @@ pub(crate) trait Format: Element {
     const LN2: [f64; 2];
     /// Beyond these the exponential function is zero or infinite.
     const EXP_RANGE: [f64; 2];
-    /// π/2: its product with an integer is exact for all parts but the last, if the angle is within the range.
+    /// π/2 in full numbers.
     const HALF_PI: &[f64];
+    /// π/2 in shorter numbers: their products with integers are exact (but for the last) within the range of angles.
+    const HALF_PI_SHORT: &[f64];
     /// See there.
     const ANGLE_RANGE: f64;
     /// π, rounded, and the rest.
@@ -88,7 +90,8 @@ impl Format for f64 {
     const ROOT_GUESS: u64 = 0x5fe6_eb50_c7b5_37a9;
     const LN2: [f64; 2] = [0.6931471803691238, 1.9082149292705877e-10];
     const EXP_RANGE: [f64; 2] = [-746.0, 710.0];
-    const HALF_PI: &[f64] =
+    const HALF_PI: &[f64] = &[1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33];
+    const HALF_PI_SHORT: &[f64] =
         &[1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32];
     const ANGLE_RANGE: f64 = (1 << 20) as f64;
     const PI: [f64; 2] = [std::f64::consts::PI, 1.2246467991473532e-16];
@@ -284,7 +287,8 @@ impl Format for f32 {
     const ROOT_GUESS: u64 = 0x5f37_5a86;
     const LN2: [f64; 2] = [0.693115234375, 3.194618329871446e-05];
     const EXP_RANGE: [f64; 2] = [-104.0, 89.0];
-    const HALF_PI: &[f64] = &[
+    const HALF_PI: &[f64] = &[1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15];
+    const HALF_PI_SHORT: &[f64] = &[
         1.5703125,
         0.0004837512969970703,
         7.549533620476723e-08,
@@ -532,6 +536,13 @@ pub(super) fn exp<R: Register>(x: Packed<R>) -> Packed<R> {
 /// eˣ of a number and its error.
 #[inline(always)]
 fn exp_of<R: Register>(x: Exact<R>) -> Packed<R> {
+    let (rest, n) = exp_parts(x);
+    (rest + 1.0).scaled(n)
+}
+
+/// s and n of eˣ = (1 + s) 2ⁿ.
+#[inline(always)]
+fn exp_parts<R: Register>(x: Exact<R>) -> (Packed<R>, Packed<R>) {
     let [least, most] = R::Element::EXP_RANGE;
     let high = x.high.at_most(most).at_least(least);
     let shifter = Packed::constant(R::Element::SHIFTER);
@@ -539,8 +550,7 @@ fn exp_of<R: Register>(x: Exact<R>) -> Packed<R> {
     let [a, b] = R::Element::LN2;
     let r = n.fma(Packed::constant(-a), high);
     let r = r + n.fma(Packed::constant(-b), x.low);
-    let y = (r * r).fma(R::Element::exp_rest(r), r) + 1.0;
-    y.scaled(n)
+    ((r * r).fma(R::Element::exp_rest(r), r), n)
 }
 
 /// A number as 2ᵏ m with m from √½ to √2.
@@ -658,7 +668,8 @@ fn reduced<R: Register>(x: Packed<R>) -> Reduced<R> {
     let quarters = x.fma(Packed::constant(std::f64::consts::FRAC_2_PI), shifter);
     let n = quarters - shifter;
     let mut r = x;
-    for &part in R::Element::HALF_PI {
+    // (a fused multiply-add does not care how long the product is, and rounds less often with longer parts)
+    for &part in if R::FUSED { R::Element::HALF_PI } else { R::Element::HALF_PI_SHORT } {
         r = n.fma(Packed::constant(-part), r);
     }
     Reduced { r, quarters }
@@ -763,8 +774,8 @@ pub(super) fn atan2<R: Register>(y: Packed<R>, x: Packed<R>) -> Packed<R> {
     let (zero, infinity) = (Packed::constant(0.0), Packed::constant(f64::INFINITY));
     let mut q = small / large;
     if (zero.lt(large) & large.lt(infinity)).decided() != Some(true) {
-        q = Packed::select(large.le(zero), zero, q);
-        q = Packed::select(infinity.le(small), Packed::constant(1.0), q);
+        q = Packed::select(small.le(zero) & large.le(zero), zero, q);
+        q = Packed::select(infinity.le(small) & infinity.le(large), Packed::constant(1.0), q);
     }
     let z = q * q;
     let [high, low] = R::Element::PI;
@@ -784,16 +795,20 @@ pub(super) fn atan2<R: Register>(y: Packed<R>, x: Packed<R>) -> Packed<R> {
 #[inline(always)]
 pub(super) fn erfc<R: Register>(x: Packed<R>) -> Packed<R> {
     let a = x.abs().at_most(R::Element::ERFC_RANGE);
-    // up to ½, from erf
+    // up to ½, from erf; its largest part, x, is taken away first
     let z = a * a;
-    let erf = (a * z).fma(R::Element::erf_rest(z), a * std::f64::consts::FRAC_2_SQRT_PI);
-    let near = 1.0 - erf.xor(x.sign());
+    let small = (a * z).fma(R::Element::erf_rest(z), a * (std::f64::consts::FRAC_2_SQRT_PI - 1.0));
+    let near = (1.0 - a.xor(x.sign())) - small.xor(x.sign());
     // beyond, e^(−x²) times what is left
     let [p, q, c] = R::Element::ERFC_MAP;
     let u = p - q / (a + c);
+    let d = sum(a * 2.0, Packed::constant(1.0));
+    let rest = R::Element::erfc_rest(u) / d.high;
+    // (what rounding has cost the denominator, in relation to it: the rest is nearly 1.2/d)
+    let missing = d.low * rest * (-1.0 / 1.2);
     let square = product(a, a);
-    let e = exp_of(Exact { high: -square.high, low: -square.low });
-    let far = e * (R::Element::erfc_rest(u) / a.fma(Packed::constant(2.0), Packed::constant(1.0)));
+    let (power, n) = exp_parts(Exact { high: -square.high, low: missing - square.low });
+    let far = rest.fma(power, rest).scaled(n);
     let far = Packed::select(x.lt(Packed::constant(0.0)), 2.0 - far, far);
     Packed::select(a.lt(Packed::constant(0.5)), near, far)
 }

@@ -140,7 +140,7 @@ unsafe fn row<E>(rows: *const [E; 4], slot: *const u32) -> *const E {
 impl Register for __m128d {
     type Mask = Wide<Self>;
     const FUSED: bool = false;
-    const GUESSED_ROOT: bool = true;
+    const GUESSED_ROOT: bool = false;
     #[inline(always)]
     fn lt(self, o: Self) -> Wide<Self> {
         Wide(unsafe { _mm_cmplt_pd(self, o) })
@@ -330,7 +330,7 @@ impl Register for __m512d {
 impl Register for __m128 {
     type Mask = Wide<Self>;
     const FUSED: bool = false;
-    const GUESSED_ROOT: bool = true;
+    const GUESSED_ROOT: bool = false;
     #[inline(always)]
     fn lt(self, o: Self) -> Wide<Self> {
         Wide(unsafe { _mm_cmplt_ps(self, o) })
