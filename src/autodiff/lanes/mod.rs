@@ -25,6 +25,8 @@
 // Lanes read and write memory without checks: the one thing that keeps up with kernels written by hand.
 #![allow(unsafe_code)]
 
+#[cfg(test)]
+mod accuracy;
 mod isa;
 #[cfg(target_arch = "x86_64")]
 mod math;

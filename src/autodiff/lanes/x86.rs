@@ -140,6 +140,7 @@ unsafe fn row<E>(rows: *const [E; 4], slot: *const u32) -> *const E {
 impl Register for __m128d {
     type Mask = Wide<Self>;
     const FUSED: bool = false;
+    const GUESSED_ROOT: bool = false;
     #[inline(always)]
     fn lt(self, o: Self) -> Wide<Self> {
         Wide(unsafe { _mm_cmplt_pd(self, o) })
@@ -191,6 +192,7 @@ impl Register for __m128d {
 impl Register for __m256d {
     type Mask = Wide<Self>;
     const FUSED: bool = true;
+    const GUESSED_ROOT: bool = true;
     #[inline(always)]
     fn fma(self, a: Self, b: Self) -> Self {
         unsafe { _mm256_fmadd_pd(self, a, b) }
@@ -253,6 +255,7 @@ impl Register for __m256d {
 impl Register for __m512d {
     type Mask = Narrow<__mmask8>;
     const FUSED: bool = true;
+    const GUESSED_ROOT: bool = true;
     #[inline(always)]
     fn fma(self, a: Self, b: Self) -> Self {
         unsafe { _mm512_fmadd_pd(self, a, b) }
@@ -327,6 +330,7 @@ impl Register for __m512d {
 impl Register for __m128 {
     type Mask = Wide<Self>;
     const FUSED: bool = false;
+    const GUESSED_ROOT: bool = false;
     #[inline(always)]
     fn lt(self, o: Self) -> Wide<Self> {
         Wide(unsafe { _mm_cmplt_ps(self, o) })
@@ -379,6 +383,7 @@ impl Register for __m128 {
 impl Register for __m256 {
     type Mask = Wide<Self>;
     const FUSED: bool = true;
+    const GUESSED_ROOT: bool = true;
     #[inline(always)]
     fn fma(self, a: Self, b: Self) -> Self {
         unsafe { _mm256_fmadd_ps(self, a, b) }
@@ -452,6 +457,7 @@ impl Register for __m256 {
 impl Register for __m512 {
     type Mask = Narrow<__mmask16>;
     const FUSED: bool = true;
+    const GUESSED_ROOT: bool = true;
     #[inline(always)]
     fn fma(self, a: Self, b: Self) -> Self {
         unsafe { _mm512_fmadd_ps(self, a, b) }
