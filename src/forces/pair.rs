@@ -14,15 +14,35 @@ use potentials::{Coefficient, Distance, Factor, Mask, PairEnergy, Record, Scalar
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A pair energy between all atoms of certain types that are near each other.
-pub struct PairLaw<E: PairEnergy> {
+/// What a kernel computes for some pairs: energy, and force over distance, in every lane.
+pub trait Formula<E: PairEnergy>: Send + Sync + 'static {
+    /// E and −2 dE/dr².
+    fn pairs<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> (V, V);
+}
+
+/// An energy's text, differentiated by the number that it is called with.
+pub struct Derived;
+
+impl<E: PairEnergy> Formula<E> for Derived {
+    #[inline(always)]
+    fn pairs<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> (V, V) {
+        // the seed −2 makes the tangent −2 dE/dr², which is the force over the distance
+        let r2 = Dual::new(r2, V::constant(-2.0));
+        let e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(r2), p);
+        (e.value, e.tangent)
+    }
+}
+
+/// A pair energy between all atoms of certain types that are near each other. (Another formula than the derived one
+/// is for benchmarks.)
+pub struct PairLaw<E: PairEnergy, F = Derived> {
     types: TypePairs,
     table: TypeTable,
     list: usize,
     range: f64,
     special: Special,
     partial: Vec<Sums>,
-    energy: PhantomData<E>,
+    energy: PhantomData<(E, F)>,
 }
 
 /// For each pair of types, the row of its parameters and the square of its cut-off (0 for no interaction).
@@ -79,7 +99,7 @@ pub struct Special {
     pub remainder: bool,
 }
 
-impl<E: PairEnergy> PairLaw<E> {
+impl<E: PairEnergy, F: Formula<E>> PairLaw<E, F> {
     /// A pair energy for these types and special pairs.
     pub fn new(types: TypePairs, special: Special) -> Self {
         let range = types.range();
@@ -157,7 +177,7 @@ fn sum_of_pairs<S: Scalar, P: Coefficient<S>>(
     total
 }
 
-impl<E: PairEnergy> Law for PairLaw<E> {
+impl<E: PairEnergy, F: Formula<E>> Law for PairLaw<E, F> {
     type Energy = E;
 
     fn list_need(&self) -> Option<ListNeed> {
@@ -190,7 +210,7 @@ impl<E: PairEnergy> Law for PairLaw<E> {
         let Self { types, table, list, .. } = self;
         let near = &frame.lists[*list];
         each_rank(sink, *list, &mut self.partial, &|ranks, forces, sums| {
-            let energy = PhantomData::<E>;
+            let energy = PhantomData::<(E, F)>;
             frame.isa.double(Rows { frame, near, table, ranks, forces, sums, energy });
         });
         let (remainder, special) = (self.special.remainder, &self.special);
@@ -421,17 +441,17 @@ impl<'a, V: Lanes<Element = f64>> Blocks<'a, V> {
 }
 
 /// The rows of some ranks: energy, forces and virial of their atoms with their neighbours.
-struct Rows<'a, E> {
+struct Rows<'a, E, F> {
     frame: &'a Frame<'a>,
     near: &'a Neighborhood,
     table: &'a TypeTable,
     ranks: Range<usize>,
     forces: &'a mut [[f64; 3]],
     sums: &'a mut Sums,
-    energy: PhantomData<E>,
+    energy: PhantomData<(E, F)>,
 }
 
-impl<E: PairEnergy> Kernel<f64> for Rows<'_, E> {
+impl<E: PairEnergy, F: Formula<E>> Kernel<f64> for Rows<'_, E, F> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
@@ -443,17 +463,15 @@ impl<E: PairEnergy> Kernel<f64> for Rows<'_, E> {
             let mut pull = Pull::new(frame.grid);
             while let Some(block) = blocks.next() {
                 let q: E::Prepared<V::Parameter> = blocks.parameters(&block);
-                // the seed −2 makes the tangent −2 dE/dr², which is the force over the distance
-                let r2 = Dual::new(block.r2, V::constant(-2.0));
-                let mut e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(r2), &q);
+                let (mut e, mut g) = F::pairs(block.r2, &q);
                 if E::FACTOR == Factor::Charge {
                     let qq = block.fourth * charge;
-                    e = Dual::new(e.value * qq, e.tangent * qq);
+                    (e, g) = (e * qq, g * qq);
                 }
-                let g = V::select(block.inside, e.tangent.odd(), zero);
+                let g = V::select(block.inside, g.odd(), zero);
                 pull.add(block.vector, g);
                 if frame.sums {
-                    pull.add_sums(block.vector, g, V::select(block.inside, e.value, zero));
+                    pull.add_sums(block.vector, g, V::select(block.inside, e, zero));
                 }
             }
             pull.finish(force, frame.sums, sums);

@@ -93,6 +93,8 @@ pub trait Lanes: Number + Send + Sync + 'static {
     fn sum(self) -> f64;
     /// The numbers as a parameter.
     fn parameter(self) -> Self::Parameter;
+    /// The numbers of a parameter.
+    fn of_parameter(p: Self::Parameter) -> Self;
 
     /// The lanes below `count`.
     #[inline(always)]
@@ -198,6 +200,10 @@ impl Lanes for f64 {
     #[inline(always)]
     fn parameter(self) -> f64 {
         self
+    }
+    #[inline(always)]
+    fn of_parameter(p: f64) -> f64 {
+        p
     }
     #[inline(always)]
     fn bits(mask: bool) -> u32 {

@@ -367,6 +367,10 @@ impl<R: Register> Lanes for Packed<R> {
         Passive(self)
     }
     #[inline(always)]
+    fn of_parameter(p: Passive<Self>) -> Self {
+        p.0
+    }
+    #[inline(always)]
     fn first(count: usize) -> R::Mask {
         R::first(count)
     }

@@ -113,6 +113,10 @@ impl Lanes for F32x1 {
         Passive(self)
     }
     #[inline(always)]
+    fn of_parameter(p: Passive<Self>) -> Self {
+        p.0
+    }
+    #[inline(always)]
     fn bits(mask: bool) -> u32 {
         u32::from(mask)
     }

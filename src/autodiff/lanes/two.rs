@@ -133,6 +133,10 @@ impl Lanes for Two {
         Passive(self)
     }
     #[inline(always)]
+    fn of_parameter(p: Passive<Two>) -> Self {
+        p.0
+    }
+    #[inline(always)]
     fn bits(mask: TwoMask) -> u32 {
         u32::from(mask.0[0]) | u32::from(mask.0[1]) << 1
     }
