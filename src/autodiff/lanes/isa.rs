@@ -207,7 +207,7 @@ mod tests {
                 check(a.min(b - 3.0), &|x, y| x.min(y - 3.0));
                 check(V::select(a.lt(V::constant(0.25)), a, b), &|x, y| if x < 0.25 { x } else { y });
                 check(V::select(a.le(V::constant(0.25)), a, b), &|x, y| if x <= 0.25 { x } else { y });
-                assert_eq!(a.sum(), x.iter().sum());
+                assert_eq!(a.sum(), x.iter().sum::<f64>());
                 // like those of plain numbers where an argument is NaN, and with signed zeros
                 let (nan, zero, one) = (V::constant(f64::NAN), V::constant(0.0), V::constant(1.0));
                 assert!(lanes(nan.max(one)).iter().all(|x| x.is_nan()));
