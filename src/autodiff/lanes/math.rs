@@ -667,11 +667,23 @@ fn reduced<R: Register>(x: Packed<R>) -> Reduced<R> {
     let shifter = Packed::constant(R::Element::SHIFTER);
     let quarters = x.fma(Packed::constant(std::f64::consts::FRAC_2_PI), shifter);
     let n = quarters - shifter;
-    let mut r = x;
-    // (a fused multiply-add does not care how long the product is, and rounds less often with longer parts)
-    for &part in if R::FUSED { R::Element::HALF_PI } else { R::Element::HALF_PI_SHORT } {
-        r = n.fma(Packed::constant(-part), r);
+    if R::FUSED {
+        // (does not care how long the products are)
+        let mut r = x;
+        for &part in R::Element::HALF_PI {
+            r = n.fma(Packed::constant(-part), r);
+        }
+        return Reduced { r, quarters };
     }
+    // the first difference is exact; what the next ones lose is kept for the end (one that is smaller than what is
+    // taken from it loses nothing)
+    let [first, middle @ .., last] = R::Element::HALF_PI_SHORT else { unreachable!() };
+    let (mut r, mut lost) = (x - n * *first, n * -last);
+    for &part in middle {
+        let Exact { high, low } = sum(r, n * -part);
+        (r, lost) = (high, lost + low);
+    }
+    let r = r + lost;
     Reduced { r, quarters }
 }
 
