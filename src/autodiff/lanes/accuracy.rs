@@ -26,8 +26,8 @@ const FUNCTIONS: [(Name, &str, f64); 10] = [
     (Ln, "ln", 1.0),
     (Sin, "sin", 1.5),
     (Cos, "cos", 1.5),
-    (Tanh, "tanh", 2.0),
-    (Acos, "acos", 1.0),
+    (Tanh, "tanh", 2.5),
+    (Acos, "acos", 1.1),
     (Atan2, "atan2", 1.5),
     (Erfc, "erfc", 3.5),
     (Powf, "powf", 1.1),
@@ -127,8 +127,7 @@ fn values_of_mpmath() {
                 let (mut worst, mut at) = (0.0, 0);
                 for (k, (got, exact)) in got.iter().zip(&exact).enumerate() {
                     let error = exact.error(*got, single);
-                    // (not `<`, which would let NaN pass)
-                    if !(error <= worst) {
+                    if error > worst || error.is_nan() {
                         (worst, at) = (error, k);
                     }
                 }
@@ -140,7 +139,7 @@ fn values_of_mpmath() {
                     x[at][1]
                 );
                 println!("{line}");
-                if !(worst <= bound) {
+                if worst > bound || worst.is_nan() {
                     failed.push(line);
                 }
             }
@@ -199,7 +198,7 @@ fn the_ends_of_the_line() {
             close(Atan2, *x, got, x[0].atan2(x[1]));
         }
         // powers of positive numbers, of zero and of what is no number
-        let positive = plain.iter().filter(|x| !(x.is_sign_negative() && !x.is_nan()));
+        let positive = plain.iter().filter(|x| x.is_sign_positive() || x.is_nan());
         let exponents = [0.0, 0.5, -0.5, 1.0, 3.25, -7.5, 1e4, -1e9];
         let two: Vec<[f64; 2]> = positive.flat_map(|&x| exponents.map(|p| [x, p])).collect();
         for (x, got) in two.iter().zip(Function { name: Powf, x: &two }.on(isa, single)) {

@@ -90,7 +90,7 @@ impl Format for f64 {
     const ROOT_GUESS: u64 = 0x5fe6_eb50_c7b5_37a9;
     const LN2: [f64; 2] = [0.6931471803691238, 1.9082149292705877e-10];
     const EXP_RANGE: [f64; 2] = [-746.0, 710.0];
-    const HALF_PI: &[f64] = &[1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33];
+    const HALF_PI: &[f64] = &[std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
     const HALF_PI_SHORT: &[f64] =
         &[1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32];
     const ANGLE_RANGE: f64 = (1 << 20) as f64;
@@ -667,11 +667,23 @@ fn reduced<R: Register>(x: Packed<R>) -> Reduced<R> {
     let shifter = Packed::constant(R::Element::SHIFTER);
     let quarters = x.fma(Packed::constant(std::f64::consts::FRAC_2_PI), shifter);
     let n = quarters - shifter;
-    let mut r = x;
-    // (a fused multiply-add does not care how long the product is, and rounds less often with longer parts)
-    for &part in if R::FUSED { R::Element::HALF_PI } else { R::Element::HALF_PI_SHORT } {
-        r = n.fma(Packed::constant(-part), r);
+    if R::FUSED {
+        // (does not care how long the products are)
+        let mut r = x;
+        for &part in R::Element::HALF_PI {
+            r = n.fma(Packed::constant(-part), r);
+        }
+        return Reduced { r, quarters };
     }
+    // the first difference is exact; what the next ones lose is kept for the end (one that is smaller than what is
+    // taken from it loses nothing)
+    let [first, middle @ .., last] = R::Element::HALF_PI_SHORT else { unreachable!() };
+    let (mut r, mut lost) = (x - n * *first, n * -last);
+    for &part in middle {
+        let Exact { high, low } = sum(r, n * -part);
+        (r, lost) = (high, lost + low);
+    }
+    let r = r + lost;
     Reduced { r, quarters }
 }
 
@@ -709,7 +721,7 @@ pub(super) fn sin<R: Register>(x: Packed<R>) -> Packed<R> {
     let t = reduced(a);
     let y = Packed::select(t.odd(), t.cos(), t.sin());
     let y = y.xor(sign_after(t.quarters, 0)).xor(x.sign());
-    within_range(a, y, || x.each(f64::sin))
+    within_range(x, a, y, f64::sin)
 }
 
 /// cos x
@@ -719,16 +731,25 @@ pub(super) fn cos<R: Register>(x: Packed<R>) -> Packed<R> {
     let t = reduced(a);
     let y = Packed::select(t.odd(), t.sin(), t.cos());
     let y = y.xor(sign_after(t.quarters, 1));
-    within_range(a, y, || x.each(f64::cos))
+    within_range(x, a, y, f64::cos)
 }
 
+/// y, or f(x) where the magnitude a of x is too large.
 #[inline(always)]
-fn within_range<R: Register>(x: Packed<R>, y: Packed<R>, beyond: impl Fn() -> Packed<R>) -> Packed<R> {
-    let within = x.le(Packed::constant(R::Element::ANGLE_RANGE));
+fn within_range<R: Register>(x: Packed<R>, a: Packed<R>, y: Packed<R>, f: fn(f64) -> f64) -> Packed<R> {
+    let within = a.le(Packed::constant(R::Element::ANGLE_RANGE));
     if within.decided() == Some(true) {
         return y;
     }
-    Packed::select(within, y, beyond())
+    let mut lanes = x.spill();
+    one_by_one(&mut lanes[..R::WIDTH], f);
+    Packed::select(within, y, Packed::restored(&lanes))
+}
+
+#[cold]
+#[inline(never)]
+fn one_by_one<E: Element>(numbers: &mut [E], f: fn(f64) -> f64) {
+    numbers.iter_mut().for_each(|x| *x = E::nearest(f(x.wide())));
 }
 
 /// tanh x = t/(t + 2) with t = e²ˣ − 1

@@ -21,6 +21,36 @@
 //!     (e.value, e.tangent)
 //! }
 //! ```
+//!
+//! Which registers there are is known when the program runs. A function over any lanes is a [`Kernel`], and an [`Isa`]
+//! runs it with the registers it stands for:
+//!
+//! ```
+//! use md::autodiff::lanes::{Isa, Kernel, Lanes};
+//!
+//! /// Σ eˣ
+//! struct SumOfExponentials<'a>(&'a [f64]);
+//! impl Kernel for SumOfExponentials<'_> {
+//!     type Output = f64;
+//!     #[inline(always)]
+//!     fn run<V: Lanes>(self) -> f64 {
+//!         let mut sum = V::constant(0.0);
+//!         for x in self.0.chunks(V::WIDTH) {
+//!             let values = V::gather(|k| *x.get(k).unwrap_or(&f64::NEG_INFINITY));
+//!             sum = sum + values.exp();
+//!         }
+//!         sum.sum()
+//!     }
+//! }
+//!
+//! let sum = Isa::best().double(SumOfExponentials(&[0.0, 1.0, 2.0]));
+//! assert!((sum - (1.0 + 1f64.exp() + 2f64.exp())).abs() < 1e-14);
+//! ```
+//!
+//! The functions of lanes in registers ([`exp`](potentials::Scalar::exp) and the rest) are our own. They are right to
+//! two units in the last place (`tanh` and `erfc` to three and a half), and the same to the bit on all processors that
+//! have a fused multiply-add; only sines and cosines of angles beyond 2²⁰ (2¹³ in single precision) are the standard
+//! library's, as are all functions of [`Isa::Portable`].
 
 // Lanes read and write memory without checks: the one thing that keeps up with kernels written by hand.
 #![allow(unsafe_code)]

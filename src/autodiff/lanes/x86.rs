@@ -175,13 +175,6 @@ impl Register for __m128d {
         }
     }
     #[inline(always)]
-    unsafe fn lookup(table: *const f64, index: *const u16) -> Self {
-        unsafe {
-            let at = |k: usize| table.add(usize::from(*index.add(k)));
-            _mm_loadh_pd(_mm_load_sd(at(0)), at(1))
-        }
-    }
-    #[inline(always)]
     unsafe fn compress(mask: Wide<Self>, start: u32, to: *mut u32) -> usize {
         let bits = Self::bits(mask);
         unsafe { _mm_storel_epi64(to.cast(), four_positions(bits, start)) };
@@ -239,10 +232,6 @@ impl Register for __m256d {
                 _mm256_permute2f128_pd::<0x31>(yw, yw2),
             ]
         }
-    }
-    #[inline(always)]
-    unsafe fn lookup(table: *const f64, index: *const u16) -> Self {
-        unsafe { _mm256_i32gather_pd::<8>(table, _mm_cvtepu16_epi32(_mm_loadl_epi64(index.cast()))) }
     }
     #[inline(always)]
     unsafe fn compress(mask: Wide<Self>, start: u32, to: *mut u32) -> usize {
@@ -312,10 +301,6 @@ impl Register for __m512d {
         }
     }
     #[inline(always)]
-    unsafe fn lookup(table: *const f64, index: *const u16) -> Self {
-        unsafe { _mm512_i32gather_pd::<8>(_mm256_cvtepu16_epi32(_mm_loadu_si128(index.cast())), table) }
-    }
-    #[inline(always)]
     unsafe fn compress(mask: Narrow<__mmask8>, start: u32, to: *mut u32) -> usize {
         unsafe {
             let all =
@@ -363,13 +348,6 @@ impl Register for __m128 {
             let (xy, zw) = (_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b));
             let (xy2, zw2) = (_mm_unpacklo_ps(c, d), _mm_unpackhi_ps(c, d));
             [_mm_movelh_ps(xy, xy2), _mm_movehl_ps(xy2, xy), _mm_movelh_ps(zw, zw2), _mm_movehl_ps(zw2, zw)]
-        }
-    }
-    #[inline(always)]
-    unsafe fn lookup(table: *const f32, index: *const u16) -> Self {
-        unsafe {
-            let at = |k: usize| *table.add(usize::from(*index.add(k)));
-            _mm_setr_ps(at(0), at(1), at(2), at(3))
         }
     }
     #[inline(always)]
@@ -437,10 +415,6 @@ impl Register for __m256 {
                 _mm256_shuffle_ps::<0b11_10_11_10>(zw, zw2),
             ]
         }
-    }
-    #[inline(always)]
-    unsafe fn lookup(table: *const f32, index: *const u16) -> Self {
-        unsafe { _mm256_i32gather_ps::<4>(table, _mm256_cvtepu16_epi32(_mm_loadu_si128(index.cast()))) }
     }
     #[inline(always)]
     unsafe fn compress(mask: Wide<Self>, start: u32, to: *mut u32) -> usize {
@@ -518,10 +492,6 @@ impl Register for __m512 {
                 _mm512_shuffle_ps::<0b11_10_11_10>(zw, zw2),
             ]
         }
-    }
-    #[inline(always)]
-    unsafe fn lookup(table: *const f32, index: *const u16) -> Self {
-        unsafe { _mm512_i32gather_ps::<4>(_mm512_cvtepu16_epi32(_mm256_loadu_si256(index.cast())), table) }
     }
     #[inline(always)]
     unsafe fn compress(mask: Narrow<__mmask16>, start: u32, to: *mut u32) -> usize {
