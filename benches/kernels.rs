@@ -130,14 +130,19 @@ fn main() {
 }
 
 fn compare() {
+    // words on the command line choose rows: `cargo bench --bench kernels -- avx512 morse`
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     println!("{:36} {:>10} {:>10} {:>7}", "ns an atom, lists given", "by hand", "automatic", "ratio");
     for isa in Isa::available() {
         for types in [1, 3] {
             let liquid = Liquid::new(20, types);
             let row = |name: &str, hand: Box<dyn Term>, auto: Box<dyn Term>| {
+                let name = format!("{name}, {types} type(s), {}", isa.name());
+                if !wanted.iter().all(|word| name.contains(word)) {
+                    return;
+                }
                 let mut racers = [hand, auto].map(|term| liquid.evaluator(term, isa, Grid::REDUCED));
                 let t = race(&liquid, &mut racers, 25);
-                let name = format!("{name}, {types} type(s), {}", isa.name());
                 println!("{name:36} {:10.1} {:10.1} {:7.3}", t[0], t[1], t[1] / t[0]);
             };
             row(

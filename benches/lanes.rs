@@ -107,10 +107,10 @@ struct Map<'a, O> {
     memory: &'a mut Memory,
 }
 
-impl<O: Operation> Kernel for Map<'_, O> {
+impl<T: Element, O: Operation> Kernel<T> for Map<'_, O> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    fn run<V: Lanes<Element = T>>(self) {
         let Memory { double, single, slots, index, found } = self.memory;
         // (`V::Element` is one of these two)
         let (x, y, rows): (*const V::Element, *mut V::Element, *const [V::Element; 4]) =

@@ -6,6 +6,7 @@ use super::raw::{self, Raw};
 use super::reader::{Document, Either, Located, Reported, toml_key};
 use super::report::{Diagnostic, Diagnostics, Place, did_you_mean};
 use super::terms;
+use crate::autodiff::lanes::Isa;
 use crate::catalog::{Builder, Catalog, EnergyKind};
 use crate::forces::{Charges, Grid, Method, Setup};
 use crate::formats::{self, AtomLabel, Format, FormatError, Frame, FrameUnits, Which};
@@ -315,7 +316,15 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
         (true, UnitSystem::Lj) => Grid::REDUCED,
         (true, _) => Grid::METRIC,
     };
-    let method = Method { kind: raw.forces.evaluator, grid, ..Method::default() };
+    let isa = raw.forces.isa.value.unwrap_or_else(Isa::best);
+    if !Isa::available().contains(&isa) {
+        let message = format!("this processor has no {}", isa.name());
+        let names: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
+        let help = format!("it has {}; leave the key out for the best of them", names.join(", "));
+        let diagnostic = Diagnostic::error(message).at(raw.forces.isa.place.clone(), "").help(help);
+        return Err(document.report(diagnostic));
+    }
+    let method = Method { kind: raw.forces.evaluator, isa, grid };
     let setup = Setup { atoms: atoms.clone(), charges, joined, terms, coulomb: raw.coulomb, skin, method };
     let state = State { cell, positions, velocities, step: 0, time: 0.0 };
     Ok(Plan {

@@ -8,6 +8,7 @@ use super::reader::{
     either, float, integer, list, one_of, path, placed, quantity, text, word,
 };
 use super::report::{Diagnostic, Place};
+use crate::autodiff::lanes::Isa;
 use crate::catalog::{Builder, Catalog, Ending, EnergyKind, Listed};
 use crate::forces::Kind;
 use crate::system::lattice::LatticeKind;
@@ -121,6 +122,7 @@ pub enum MixingRule {
 /// `[forces]`
 pub struct Forces {
     pub evaluator: Kind,
+    pub isa: Located<Option<Isa>>,
     pub reproducible: bool,
     pub skin: Option<Located<f64>>,
 }
@@ -623,8 +625,17 @@ fn forces(root: &Section) -> Result<Forces, Reported> {
             "whether forces are rounded to a grid, so that they do not depend on the order of neighbours",
         )
         .or(true);
+    let names = Isa::ALL.into_iter().map(|isa| (isa.name(), Some(isa)));
+    let isa = t
+        .read(
+            "isa",
+            one_of([("best", None)].into_iter().chain(names)),
+            "instructions that kernels run on; with the same ones, results are the same on every machine",
+        )
+        .or(None);
     t.finish();
-    Ok(Forces { evaluator: *evaluator?, reproducible: *reproducible?, skin: skin? })
+    let (evaluator, reproducible) = (*evaluator?, *reproducible?);
+    Ok(Forces { evaluator, isa: isa?, reproducible, skin: skin? })
 }
 
 fn stages(root: &Section, units: UnitSystem) -> Result<Vec<Stage>, Reported> {

@@ -40,10 +40,10 @@ struct Function<'a> {
     name: Name,
     x: &'a [[f64; 2]],
 }
-impl Kernel for Function<'_> {
+impl<T: Element> Kernel<T> for Function<'_> {
     type Output = Vec<f64>;
     #[inline(always)]
-    fn run<V: Lanes>(self) -> Vec<f64> {
+    fn run<V: Lanes<Element = T>>(self) -> Vec<f64> {
         let mut values = Vec::with_capacity(self.x.len());
         let mut at = 0;
         while at < self.x.len() {
@@ -230,10 +230,10 @@ fn what_rounds_alike_gives_the_same_bits() {
 fn integer_powers_round_once_a_factor() {
     #[derive(Clone, Copy)]
     struct Powers;
-    impl Kernel for Powers {
+    impl<T: Element> Kernel<T> for Powers {
         type Output = ();
         #[inline(always)]
-        fn run<V: Lanes>(self) {
+        fn run<V: Lanes<Element = T>>(self) {
             let half = if V::Element::nearest(0.1).wide() == 0.1 { 2f64.powi(-53) } else { 2f64.powi(-24) };
             let x = V::gather(|k| 1.0 + 0.125 * k as f64);
             for n in -14..15 {
@@ -257,10 +257,10 @@ fn integer_powers_round_once_a_factor() {
 #[test]
 fn the_error_function_runs_over_lanes() {
     struct Erf;
-    impl Kernel for Erf {
+    impl<T: Element> Kernel<T> for Erf {
         type Output = ();
         #[inline(always)]
-        fn run<V: Lanes>(self) {
+        fn run<V: Lanes<Element = T>>(self) {
             for k in -40..40 {
                 let x = 0.15 * f64::from(k) + 0.01;
                 let (erf, erfc) =

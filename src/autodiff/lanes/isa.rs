@@ -35,7 +35,7 @@ pub trait Kernel<T> {
 
 impl Isa {
     /// All of them, the plainest first; each x86-64 one includes those before it.
-    const ALL: [Isa; 4] = [Isa::Portable, Isa::Sse2, Isa::Avx2, Isa::Avx512];
+    pub(crate) const ALL: [Isa; 4] = [Isa::Portable, Isa::Sse2, Isa::Avx2, Isa::Avx512];
 
     /// The one with the widest registers that this processor has.
     pub fn best() -> Isa {
