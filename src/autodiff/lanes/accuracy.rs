@@ -19,7 +19,7 @@ enum Name {
 }
 use Name::*;
 
-/// Each with the largest error allowed, in units of the last place. With a longer table (a hundred times as many
+/// Each with the largest error allowed, in units of the last place. With a longer table (forty times as many
 /// values) they hold as well.
 const FUNCTIONS: [(Name, &str, f64); 10] = [
     (Exp, "exp", 1.0),

@@ -764,6 +764,7 @@ pub(super) fn tanh<R: Register>(x: Packed<R>) -> Packed<R> {
     }
     let power = power_of_two(n);
     let t = power.fma((r * r).fma(R::Element::exp_rest(r), r), power - 1.0);
+    // (never more than one)
     (t / (t + 2.0)).xor(x.sign())
 }
 
