@@ -9,7 +9,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("random", &[]),
     ("formats", &["units"]),
     ("system", &["units"]),
-    ("neighbors", &["system"]),
+    ("neighbors", &["autodiff", "system"]),
     ("forces", &["autodiff", "neighbors", "system"]),
     ("catalog", &["forces"]),
     ("integrate", &["forces", "system", "random"]),

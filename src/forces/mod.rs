@@ -28,6 +28,8 @@ pub use parameters::{ParameterTable, PreparedTable, Slot};
 pub use term::{Closest, Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term};
 pub use view::{Frame, Grid, Neighborhood, View};
 
+pub use crate::autodiff::lanes::Isa;
+
 use crate::neighbors::{ExclusionError, NeighborError};
 use crate::system::{Cell, Positions};
 

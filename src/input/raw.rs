@@ -8,9 +8,8 @@ use super::reader::{
     either, float, integer, list, one_of, path, placed, quantity, text, word,
 };
 use super::report::{Diagnostic, Place};
-use crate::autodiff::lanes::Isa;
 use crate::catalog::{Builder, Catalog, Ending, EnergyKind, Listed};
-use crate::forces::Kind;
+use crate::forces::{Isa, Kind};
 use crate::system::lattice::LatticeKind;
 use crate::units::UnitSystem;
 use potentials::Factor;

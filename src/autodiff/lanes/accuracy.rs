@@ -116,7 +116,7 @@ fn table(text: &str, name: &str, single: bool) -> (Vec<[f64; 2]>, Vec<Exact>) {
 fn values_of_mpmath() {
     // (a longer table of the same form may stand in another place)
     let longer = std::env::var("MD_ELEMENTARY").map(|path| std::fs::read_to_string(path).unwrap());
-    let text = longer.unwrap_or(include_str!("../../../tests/reference/elementary/table.txt").to_string());
+    let text = longer.unwrap_or(include_str!("../../../tests/elementary/table.txt").to_string());
     let mut failed = Vec::new();
     for single in [false, true] {
         for (name, word, bound) in FUNCTIONS {
@@ -213,7 +213,7 @@ fn what_rounds_alike_gives_the_same_bits() {
     if !wide.iter().all(|isa| Isa::available().contains(isa)) {
         return;
     }
-    let text = include_str!("../../../tests/reference/elementary/table.txt");
+    let text = include_str!("../../../tests/elementary/table.txt");
     for single in [false, true] {
         for (name, word, _) in FUNCTIONS {
             let (mut x, _) = table(text, word, single);
