@@ -434,3 +434,65 @@ fn a_minimisation_restarts_to_the_bit() {
     // (the minimisation begins at step 9, the fourth row)
     assert!(potential[potential.len() - 1] < potential[3] - 5.0, "{potential:?}");
 }
+
+/// A warm stage and a minimisation as the last one; the places of `stages`, with either minimiser.
+fn minimisation(minimizer: &str) -> Place {
+    let place = Place::new(VERLET);
+    stages(&place, "two.toml", "");
+    let text = fs::read_to_string(place.path("two.toml")).unwrap();
+    fs::write(place.path("two.toml"), text.replace("minimizer.fire", &format!("minimizer.{minimizer}")))
+        .unwrap();
+    place
+}
+
+#[test]
+fn a_minimisation_that_is_cut_short_again_and_again_comes_to_its_end() {
+    for minimizer in ["fire", "l-bfgs"] {
+        let place = minimisation(minimizer);
+        place.md("run | two.toml | --output | whole | --steps | 12 | --quiet", 0);
+        // without any time, each process takes a step
+        let cut = "run | two.toml | --output | parts | --steps | 12 | --max-time | 0 s";
+        let (out, _) = place.md(cut, 0);
+        assert!(out.starts_with("The time is up after 1 step "), "{out}");
+        for step in 2..=20 {
+            let (out, _) = place.md(&format!("{cut} | --resume"), 0);
+            let place = format!("goes on from step {step}\n");
+            assert!(out.contains(&place), "{out}");
+        }
+        let (out, _) = place.md(&format!("{cut} | --resume"), 0);
+        assert!(out.starts_with("Complete: 1 step "), "{out}");
+        place.same_files("whole", "parts");
+        // the energy that it began with is remembered
+        let whole = place.md("run | two.toml | --output | whole | --steps | 12 | --resume", 0).0;
+        let line = |text: &str| text.lines().find(|l| l.contains("down: ")).map(str::to_owned);
+        assert_eq!(line(&out), line(&whole));
+        assert!(line(&out).unwrap().contains("after 12 steps"), "{out}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_minimisation_goes_on_to_the_bit() {
+    for minimizer in ["fire", "l-bfgs"] {
+        let place = minimisation(minimizer);
+        let large = "--set | system.lattice.repeat=[6, 6, 6]";
+        let mut command =
+            place.command(&format!("run | two.toml | --output | cut | --steps | 3000 | {large}"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let start = Instant::now();
+        while rows(&place.path("cut/energies.csv")).len() < 9 {
+            assert!(start.elapsed() < Duration::from_secs(60), "no rows");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        signal(&child, "-KILL");
+        child.wait().unwrap();
+        let steps = rows(&place.path("cut/energies.csv")).last().unwrap() - 9 + 30;
+        let (out, _) =
+            place.md(&format!("run | two.toml | --output | cut | --steps | {steps} | {large} | --resume"), 0);
+        // a restart file was written on the way (every 11 steps)
+        let taken: u64 = out.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(taken < 30 + 22, "{out}");
+        place.md(&format!("run | two.toml | --output | whole | --steps | {steps} | {large} | --quiet"), 0);
+        place.same_files("whole", "cut");
+    }
+}

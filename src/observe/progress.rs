@@ -143,6 +143,12 @@ impl Progress {
         }
     }
 
+    /// There is nothing more to do, although steps are left.
+    pub fn ended(mut self) -> Self {
+        self.span.last = self.step;
+        self
+    }
+
     /// Ends with a last line that stays, also when the run stopped early.
     pub fn finish(mut self, message: &str) {
         let line = self.span.summary(self.step, self.start.elapsed(), message);

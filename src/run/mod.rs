@@ -11,8 +11,12 @@
 //! where a run was interrupted: N + M steps give the same bytes as N steps, a restart and M steps, with any
 //! numbers of threads.
 //!
-//! **Minimisers** start afresh every [`SEGMENT`] steps, and restarts of a minimisation are taken there. A
-//! minimisation that ends by itself has a row for its end.
+//! **Minimisers** can go on from any step as well: what they remember is in the restart file. Theirs is written
+//! also when [`LONGEST_WAIT`] has passed since the last one, as their steps may take long. A minimisation that ends
+//! by itself has a row for its end.
+//!
+//! **The time limit** leaves every process a step at least, so that a run that is resumed often enough comes to its
+//! end.
 //!
 //! **Temperature** is 2K/(f k) with f = 3N − 3 where neither the integrator nor the energy changes the total
 //! momentum (whether the energy depends on where the system as a whole is, is found out by moving it), else
@@ -57,8 +61,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Steps after which a minimiser starts afresh.
-pub const SEGMENT: u64 = 1000;
+/// How long a minimisation may go on without a restart file.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The files that every run has in its folder, besides trajectories.
 pub mod files {
@@ -563,7 +567,7 @@ impl<'a> Session<'a> {
     }
 
     fn one_stage(&mut self, stage: &Stage) -> Result<Flow, Failure> {
-        if let Some(ending) = self.asked_to_stop() {
+        if let Some(ending) = asked_to_stop(self.options, self.started, self.state.step > self.first_step) {
             return Ok(Flow::Break(ending));
         }
         if self.done == 0 {
@@ -616,10 +620,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn asked_to_stop(&self) -> Option<Ending> {
-        asked_to_stop(self.options, self.started)
-    }
-
     /// Writes the restart file, for the beginning of a stage or somewhere within one.
     fn save(&mut self, stage: usize, done: u64, memory: Memory) -> Result<(), RunError> {
         let protocol = protocol(self.seed, &self.stages, stage);
@@ -651,6 +651,7 @@ impl<'a> Session<'a> {
         }
         let last_stage = self.stage + 1 == self.stages.len();
         let (number, options, started) = (self.stage, self.options, self.started);
+        let first_step = self.first_step;
         let identity =
             Identity { protocol: protocol(self.seed, &self.stages, number), ..self.identity.clone() };
         let Session { state, forces, evaluator, observers, atoms, spent, .. } = self;
@@ -693,7 +694,7 @@ impl<'a> Session<'a> {
             if done >= stage.steps {
                 break Flow::Continue(());
             }
-            if let Some(ending) = asked_to_stop(options, started) {
+            if let Some(ending) = asked_to_stop(options, started, motion.state.step > first_step) {
                 break Flow::Break(ending);
             }
             let next = done + 1;
@@ -733,17 +734,20 @@ impl<'a> Session<'a> {
         minimizer: &mut dyn Minimizer,
     ) -> Result<Flow, Failure> {
         self.account = Account::default();
+        if self.done > 0 {
+            minimizer
+                .recall(&self.memory, self.atoms.len())
+                .map_err(|error| RunError::Memory { stage: stage.name.clone(), error })?;
+        }
         let freedom = self.freedom(stage);
         let first = self.state.step - self.done;
         let mut progress = Progress::start(&stage.name, first, first + stage.steps, self.options.progress)
             .resumed_at(self.state.step);
         let last_stage = self.stage + 1 == self.stages.len();
-        let (options, started) = (self.options, self.started);
-        let mut initial = None;
+        let (options, started, first_step) = (self.options, self.started, self.first_step);
+        let restart_every = self.restart_every;
         loop {
-            let before = self.done;
-            let segment = (SEGMENT - before % SEGMENT).min(stage.steps.saturating_sub(before));
-            let base = self.state.step;
+            let (before, begun) = (self.done, Instant::now());
             let seen = RefCell::new(Seen {
                 state: self.state.clone(),
                 energies: self.forces.energies.clone(),
@@ -760,10 +764,10 @@ impl<'a> Session<'a> {
             let mut each = |now: &minimize::Progress| -> ControlFlow<()> {
                 let clock = Instant::now();
                 let mut seen = seen.borrow_mut();
-                seen.state.step = base + now.step;
+                seen.state.step = first + now.step;
                 let Seen { state, energies, virial } = &*seen;
                 let mut observe = || -> Result<(), RunError> {
-                    observers.due(stage, before + now.step, state.step);
+                    observers.due(stage, now.step, state.step);
                     if observers.row_due {
                         observers.row(state, energies, virial, thermal)?;
                         observers.in_order(state);
@@ -776,30 +780,37 @@ impl<'a> Session<'a> {
                 }
                 output += clock.elapsed();
                 progress.update(state.step, || format!("largest force {}", significant(now.force, 3)));
-                stopped = asked_to_stop(options, started);
-                if stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                stopped = asked_to_stop(options, started, state.step > first_step);
+                let save = state.step.is_multiple_of(restart_every) || begun.elapsed() >= LONGEST_WAIT;
+                match stopped.is_some() || save && now.step > before {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
             };
-            let report = minimizer.minimize(&mut motion, &Until { force, steps: segment }, &mut each);
-            let report = report.map_err(|error| later(error, base))?;
+            let until = Until { force, steps: stage.steps };
+            let report = minimizer.go_on(&mut motion, &until, &mut each);
+            let report = report.map_err(|error| later(error, first))?;
             self.integration += clock.elapsed().saturating_sub(output);
             self.output += output;
             if let Some(error) = failed {
                 return Err(error.into());
             }
-            self.state.step = base + report.last.step;
-            self.done += report.last.step;
-            let initial = *initial.get_or_insert(report.initial);
-            let out_of_steps = report.ending == minimize::Ending::Steps;
+            self.done = report.last.step;
+            self.state.step = first + self.done;
             if report.ending == minimize::Ending::Stopped {
-                progress.finish("interrupted");
-                return Ok(Flow::Break(stopped.unwrap_or(Ending::Interrupted)));
+                if self.done > 0 {
+                    self.save(self.stage, self.done, minimizer.memory())?;
+                }
+                let Some(ending) = stopped else { continue };
+                progress.finish(&format!("largest force {}", significant(report.last.force, 3)));
+                return Ok(Flow::Break(ending));
             }
-            if out_of_steps && self.done < stage.steps {
-                self.save(self.stage, self.done, Memory::default())?;
-                continue;
-            }
-            let ended = !out_of_steps || !last_stage;
-            if ended {
+            if report.ending == minimize::Ending::Steps && last_stage {
+                // more steps may be asked for
+                if self.done > 0 {
+                    self.save(self.stage, self.done, minimizer.memory())?;
+                }
+            } else {
                 // its last row, which belongs to no interval
                 self.observers.row_due = self.observers.table.last_step() < Some(self.state.step);
                 if self.observers.row_due {
@@ -807,18 +818,16 @@ impl<'a> Session<'a> {
                     self.observers.row(&self.state, energies, virial, thermal)?;
                 }
                 self.save(self.stage + 1, 0, Memory::default())?;
-            } else if self.done.is_multiple_of(SEGMENT) && self.done > 0 {
-                self.save(self.stage, self.done, Memory::default())?;
             }
             let minimized = Minimized {
                 stage: stage.name.clone(),
                 steps: self.done,
-                energies: [initial.energy, report.last.energy],
+                energies: [report.initial.energy, report.last.energy],
                 force: report.last.force,
                 asked: force,
                 ending: report.ending,
             };
-            progress.say(&minimized.in_words(self.reduced));
+            progress.ended().finish(&minimized.in_brief());
             self.minimized.push(minimized);
             return Ok(Flow::Continue(()));
         }
@@ -884,11 +893,13 @@ fn later(error: StepError, base: u64) -> StepError {
     }
 }
 
-fn asked_to_stop(options: &RunOptions, started: Instant) -> Option<Ending> {
+/// Whether to stop, and why. The time is not up before this process has taken a step.
+fn asked_to_stop(options: &RunOptions, started: Instant, moved: bool) -> Option<Ending> {
     if options.interrupt.load(Ordering::Relaxed) {
         return Some(Ending::Interrupted);
     }
-    options.max_time.is_some_and(|most| started.elapsed() >= most).then_some(Ending::TimeUp)
+    let over = |most| started.elapsed() >= most;
+    (moved && options.max_time.is_some_and(over)).then_some(Ending::TimeUp)
 }
 
 /// The time step of a stage that integrates.

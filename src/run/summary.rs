@@ -104,6 +104,16 @@ fn steps(n: u64) -> String {
 }
 
 impl Minimized {
+    /// How it ended, and with which force.
+    pub fn in_brief(&self) -> String {
+        let how = match self.ending {
+            minimize::Ending::Converged => "converged",
+            minimize::Ending::Steps | minimize::Ending::Stalled => "NOT converged",
+            minimize::Ending::Stopped => "stopped",
+        };
+        format!("{how}, largest force {}", significant(self.force, 3))
+    }
+
     /// All that in a line.
     pub fn in_words(&self, reduced: bool) -> String {
         let (of_energy, of_force) = if reduced { ("ε", "ε/σ") } else { ("kJ/mol", "kJ/mol/nm") };
