@@ -377,6 +377,33 @@ fn templates_run_and_can_be_plotted() {
     assert!((x[1] - x[0] - 1.0).abs() < 1e-3, "the spring is at rest: {x:?}");
 }
 
+
+/// 2K/(T k) in a row.
+fn degrees_of_freedom(place: &Place, more: &str) -> f64 {
+    let text = fs::read_to_string(place.path("lj.toml")).unwrap();
+    fs::write(place.path("more.toml"), format!("{text}{more}")).unwrap();
+    place.md("run | more.toml | --output | more | --steps | 0 | --quiet | --force", 0);
+    let csv = fs::read_to_string(place.path("more/energies.csv")).unwrap();
+    let row: Vec<f64> =
+        csv.lines().nth(1).unwrap().split(',').map(|x| x.parse().unwrap_or(f64::NAN)).collect();
+    2.0 * row[3] / row[6]
+}
+
+#[test]
+fn what_holds_the_system_in_place_costs_no_degrees_of_freedom() {
+    let place = Place::new(VERLET);
+    let free = 3.0 * 107.0;
+    for (more, expected) in [
+        ("", free),
+        ("[global.radius-of-gyration]\nk = 1.0\nr0 = 1.0\n", free),
+        ("[field.position-restraint]\nk = 1.0\n", free + 3.0),
+        ("[field.harmonic-wall]\nk = 1.0\nposition = -5.0\nnx = 1.0\nny = 0.0\nnz = 0.0\n", free + 3.0),
+    ] {
+        let found = degrees_of_freedom(&place, more);
+        assert!((found - expected).abs() < 1e-9, "{more}: {found}");
+    }
+}
+
 /// Warm atoms, a minimisation, and perhaps a third stage.
 fn stages(place: &Place, name: &str, third: &str) {
     let stages = r#"

@@ -19,7 +19,7 @@
 //! end.
 //!
 //! **Temperature** is 2K/(f k) with f = 3N − 3 where neither the integrator nor the energy changes the total
-//! momentum (whether the energy depends on where the system as a whole is, is found out by moving it), else
+//! momentum (whether a field depends on where the system as a whole is, is found out by moving it), else
 //! f = 3N. **Pressure** is (2K + tr W)/3V, in bar or in reduced units. **Conserved** is potential and kinetic
 //! energy with that of the integrator's reservoir. It continues from stage to stage: what new velocities or an emptied
 //! reservoir change is carried along. (A minimiser conserves nothing: after it, it starts anew.)
@@ -225,25 +225,36 @@ pub fn run(plan: Plan, options: &RunOptions) -> Result<Summary, RunError> {
 }
 
 /// Whether the total momentum is left alone by the energy: whether it stays the same, but for rounding, when the
-/// system is moved as a whole.
+/// system is moved as a whole. Of terms that are functions of vectors between atoms that is known; others are tried.
 ///
 /// # Errors
 /// Energies that cannot be computed.
 pub fn conserves_momentum(evaluator: &mut Evaluator, state: &State) -> Result<bool, ForceError> {
-    let here = evaluator.energies(&state.cell, &state.positions, None, None)?;
+    let doubtful: Vec<bool> = evaluator.terms().iter().map(|term| !term.translates()).collect();
+    if !doubtful.contains(&true) {
+        return Ok(true);
+    }
+    let mut energies = |moves: Option<&[Vec3<f64>]>| -> Result<Vec<f64>, ForceError> {
+        let all = evaluator.energies(&state.cell, &state.positions, moves, None)?;
+        Ok(all.into_iter().zip(&doubtful).filter_map(|(energy, doubt)| doubt.then_some(energy)).collect())
+    };
+    let here = energies(None)?;
     let scale: f64 = 1.0 + here.iter().map(|e| e.abs()).sum::<f64>();
     let mut moves = vec![Vec3::new(0.0, 0.0, 0.0); state.positions.len()];
-    // near and far along each axis: a field may be flat nearby
+    // near and far along each axis, both ways: a field may be flat nearby
     for way in [
         [0.1, 0.0, 0.0],
         [0.0, 0.1, 0.0],
         [0.0, 0.0, 0.1],
         [1e3, 0.0, 0.0],
+        [-1e3, 0.0, 0.0],
+        [0.0, 1e3, 0.0],
         [0.0, -1e3, 0.0],
         [0.0, 0.0, 1e3],
+        [0.0, 0.0, -1e3],
     ] {
         moves.fill(Vec3::new(way[0], way[1], way[2]));
-        let there = evaluator.energies(&state.cell, &state.positions, Some(&moves), None)?;
+        let there = energies(Some(&moves))?;
         // (a NaN counts as changed)
         let changed = |(a, b): (&f64, &f64)| {
             (a - b).abs().partial_cmp(&(1e-8 * scale)).is_none_or(std::cmp::Ordering::is_gt)
