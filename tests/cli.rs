@@ -378,6 +378,47 @@ fn templates_run_and_can_be_plotted() {
 }
 
 
+#[cfg(unix)]
+#[test]
+fn a_folder_in_use_is_refused() {
+    let place = Place::new(VERLET);
+    let child = long_run(&place);
+    for how in ["--resume", "--force"] {
+        let (_, err) = place.md(&format!("run | lj.toml | --output | cut | {how}"), 2);
+        let process = format!("cut is in use: another run (process {}) is writing there", child.id());
+        assert!(err.contains(&process) && err.contains("--output"), "{how}: {err}");
+    }
+    signal(&child, "-KILL");
+    child.wait_with_output().unwrap();
+    // what a killed process leaves keeps nobody out, and goes in the end
+    assert!(place.path("cut/.lock").exists());
+    let until = rows(&place.path("cut/energies.csv")).last().unwrap() + 30;
+    place.md(&format!("run | lj.toml | --output | cut | --steps | {until} | --resume | --quiet"), 0);
+    assert!(!place.path("cut/.lock").exists());
+    place.md(&format!("run | lj.toml | --output | whole | --steps | {until} | --quiet"), 0);
+    place.same_files("whole", "cut");
+}
+
+#[test]
+fn what_is_no_folder_is_called_that() {
+    let place = Place::new(VERLET);
+    fs::write(place.path("notes"), "a file").unwrap();
+    for output in ["notes", "notes/deeper/run"] {
+        let (_, err) = place.md(&format!("run | lj.toml | --output | {output}"), 2);
+        assert!(err.contains("notes is a file; name another folder"), "{err}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("gone", place.path("link")).unwrap();
+        let (_, err) = place.md("run | lj.toml | --output | link", 2);
+        assert!(err.contains("link is a link to gone, where nothing is; make that folder"), "{err}");
+        // the folder is made where it should be, and then all is well
+        fs::create_dir(place.path("gone")).unwrap();
+        place.md("run | lj.toml | --output | link | --steps | 2 | --quiet", 0);
+        assert!(place.path("gone/final.xyz").exists());
+    }
+}
+
 /// 2K/(T k) in a row.
 fn degrees_of_freedom(place: &Place, more: &str) -> f64 {
     let text = fs::read_to_string(place.path("lj.toml")).unwrap();

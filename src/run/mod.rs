@@ -25,6 +25,7 @@
 //! reservoir change is carried along. (A minimiser conserves nothing: after it, it starts anew.)
 
 mod breakdown;
+mod folder;
 mod observers;
 mod statistics;
 mod summary;
@@ -52,6 +53,7 @@ use crate::plot::scale::significant;
 use crate::plot::{PlotError, UnitLabels};
 use crate::system::{Atoms, Cell, Positions, State};
 use crate::units::UnitSystem;
+use folder::Folder;
 use observers::Observers;
 use potentials::Vec3;
 use std::cell::{Cell as Mutable, RefCell};
@@ -76,6 +78,8 @@ pub mod files {
     pub const INPUT: &str = "run.toml";
     /// The last state in order before a run broke down.
     pub const LAST_GOOD: &str = "last-good.xyz";
+    /// Held by the process that writes the others, and gone when it has ended.
+    pub const LOCK: &str = ".lock";
 }
 
 /// How to run.
@@ -125,6 +129,26 @@ pub enum RunError {
         path: PathBuf,
         /// Why not.
         source: std::io::Error,
+    },
+    /// Another run goes on in the folder.
+    #[error(
+        "{} is in use: another run{} is writing there; wait until it has ended, or name another folder (--output)",
+        .path.display(),
+        .process.map_or_else(String::new, |id| format!(" (process {id})"))
+    )]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+        /// The process, if it is known.
+        process: Option<u32>,
+    },
+    /// Something else stands where the folder should be.
+    #[error("{} cannot be the folder for the results: {message}", .path.display())]
+    NoFolder {
+        /// The folder.
+        path: PathBuf,
+        /// What is there, and what to do.
+        message: String,
     },
     /// The table of energies could not be written or continued.
     #[error(transparent)]
@@ -193,6 +217,8 @@ impl RunError {
         matches!(
             self,
             Refused { .. }
+                | Busy { .. }
+                | NoFolder { .. }
                 | Memory { .. }
                 | NoStages
                 | Forces(_)
@@ -313,6 +339,7 @@ impl ForceSource for Watched<'_> {
 /// A run under way.
 struct Session<'a> {
     options: &'a RunOptions,
+    folder: Folder,
     started: Instant,
     boltzmann: f64,
     seed: u64,
@@ -359,6 +386,7 @@ impl<'a> Session<'a> {
             protocol: 0,
             output: of_output(&plan),
         };
+        let folder = Folder::claim(directory)?;
         let restart = match options.resume {
             true => {
                 let restart = Restart::read(&restart_path)?;
@@ -366,19 +394,7 @@ impl<'a> Session<'a> {
                     .map_err(|message| RunError::Refused { path: restart_path.clone(), message })?;
                 Some(restart)
             }
-            false => {
-                make_folder(directory)?;
-                // (an old one beside new files would be worse than none)
-                for old in [&restart_path, &directory.join(files::LAST_GOOD)] {
-                    match std::fs::remove_file(old) {
-                        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                            return Err(RunError::File { action: "replace", path: old.clone(), source: e });
-                        }
-                        _ => {}
-                    }
-                }
-                None
-            }
+            false => None,
         };
 
         let mut evaluator = Evaluator::new(plan.setup).map_err(RunError::Forces)?;
@@ -405,6 +421,18 @@ impl<'a> Session<'a> {
         let ranges = evaluator.terms().iter().filter_map(|t| t.list_need()).map(|need| need.range);
         let farthest = 0.5 * ranges.filter(|r| *r > 0.0).fold(f64::INFINITY, f64::min);
 
+        if !options.resume {
+            // (old ones beside new files would be worse than none)
+            for old in [files::RESTART, files::FINAL, files::LAST_GOOD] {
+                let path = directory.join(old);
+                match std::fs::remove_file(&path) {
+                    Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(RunError::File { action: "replace", path, source });
+                    }
+                    _ => {}
+                }
+            }
+        }
         write_text(&directory.join(files::INPUT), &plan.echo)?;
         let reduced = plan.units == UnitSystem::Lj;
         let everything = View {
@@ -439,6 +467,7 @@ impl<'a> Session<'a> {
             Observers::new(directory.clone(), table, trajectories, everything, state.clone(), reduced);
         let mut session = Session {
             options,
+            folder,
             started,
             boltzmann: plan.boltzmann,
             seed: plan.seed,
@@ -919,14 +948,6 @@ fn time_step(task: &Task) -> Option<f64> {
         Task::VelocityVerlet { time_step } | Task::Langevin { time_step, .. } => Some(time_step),
         Task::Fire { .. } | Task::Lbfgs { .. } => None,
     }
-}
-
-fn make_folder(path: &Path) -> Result<(), RunError> {
-    std::fs::create_dir_all(path).map_err(|source| RunError::File {
-        action: "make the folder",
-        path: path.into(),
-        source,
-    })
 }
 
 fn write_text(path: &Path, text: &str) -> Result<(), RunError> {
