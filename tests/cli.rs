@@ -400,6 +400,60 @@ fn a_folder_in_use_is_refused() {
 }
 
 #[test]
+fn a_restart_whose_files_were_cut_is_refused() {
+    let place = Place::new(VERLET);
+    place.md("run | lj.toml | --output | whole | --quiet", 0);
+    place.md("run | lj.toml | --output | parts | --steps | 49 | --quiet", 0);
+    let names = ["energies.csv", "trajectory.xyz", "trajectory.xtc", "restart.bin", "run.toml"];
+    let read = || names.map(|f| fs::read(place.path("parts").join(f)).ok());
+    let resume = "run | lj.toml | --output | parts | --resume";
+    for (file, keep, message) in [
+        ("energies.csv", 0.5, "its rows end with that of step "),
+        ("energies.csv", 0.99, "its rows end with that of step 42, but those up to step 49 had been written"),
+        ("energies.csv", 0.01, "the header is missing"),
+        ("energies.csv", -1.0, "parts/energies.csv is missing, which had rows up to step 49"),
+        ("trajectory.xyz", 0.5, "its frames end with that of step "),
+        (
+            "trajectory.xyz",
+            0.99,
+            "its frames end with that of step 30, but those up to step 40 had been written",
+        ),
+        ("trajectory.xyz", 0.0, "it has no frames, but those up to step 40 had been written"),
+        ("trajectory.xyz", -1.0, "parts/trajectory.xyz is missing, which had frames up to step 40"),
+        (
+            "trajectory.xtc",
+            0.99,
+            "its frames end with that of step 36, but those up to step 45 had been written",
+        ),
+        ("trajectory.xtc", -1.0, "parts/trajectory.xtc is missing, which had frames up to step 45"),
+    ] {
+        let path = place.path("parts").join(file);
+        let whole = fs::read(&path).unwrap();
+        match keep < 0.0 {
+            true => fs::remove_file(&path).unwrap(),
+            false => fs::write(&path, &whole[..(keep * whole.len() as f64) as usize]).unwrap(),
+        }
+        let before = read();
+        let (_, err) = place.md(resume, 2);
+        assert!(err.contains(&format!("parts/{file}")) && err.contains(message), "{file}: {err}");
+        assert!(err.contains("put it back as it was") && err.contains("--force"), "{err}");
+        assert_eq!(read(), before, "nothing is changed");
+        fs::write(&path, whole).unwrap();
+    }
+    // a row out of the middle
+    let csv = place.path("parts/energies.csv");
+    let text = fs::read_to_string(&csv).unwrap();
+    let without: Vec<&str> = text.lines().filter(|line| !line.starts_with("21,")).collect();
+    fs::write(&csv, without.join("\n") + "\n").unwrap();
+    let (_, err) = place.md(resume, 2);
+    assert!(err.contains("it has 7 rows up to step 49, but 8 had been written"), "{err}");
+    // what stands behind the restart is done again
+    fs::write(&csv, text + "56,a torn ro").unwrap();
+    place.md(&format!("{resume} | --quiet"), 0);
+    place.same_files("whole", "parts");
+}
+
+#[test]
 fn what_is_no_folder_is_called_that() {
     let place = Place::new(VERLET);
     fs::write(place.path("notes"), "a file").unwrap();

@@ -48,7 +48,7 @@ use crate::observe::checkpoint::{Account, Fingerprint, Identity, Restart, Restar
 use crate::observe::energies::{EnergyTable, EnergyTableError};
 use crate::observe::progress::{Mode, Progress};
 use crate::observe::trajectory::{TrajectoryError, TrajectoryFile, View, write_structure};
-use crate::observe::{reason, write_whole};
+use crate::observe::{Kept, Tally, reason, write_whole};
 use crate::plot::scale::significant;
 use crate::plot::{PlotError, UnitLabels};
 use crate::system::{Atoms, Cell, Positions, State};
@@ -398,6 +398,7 @@ impl<'a> Session<'a> {
         };
 
         let mut evaluator = Evaluator::new(plan.setup).map_err(RunError::Forces)?;
+        let written = restart.as_ref().map(|r| (r.state.step, r.rows, r.frames.clone()));
         let (stage, done, memory, state, energies, account) = match restart {
             Some(r) => (r.stage as usize, r.done, r.memory, r.state, r.energies, r.account),
             None => (0, 0, Memory::default(), plan.state, Vec::new(), Account::default()),
@@ -421,6 +422,25 @@ impl<'a> Session<'a> {
         let ranges = evaluator.terms().iter().filter_map(|t| t.list_need()).map(|need| need.range);
         let farthest = 0.5 * ranges.filter(|r| *r > 0.0).fold(f64::INFINITY, f64::min);
 
+        let table_path = directory.join(files::ENERGIES);
+        let trajectory_paths: Vec<PathBuf> =
+            plan.output.trajectories.iter().map(|t| directory.join(&t.file)).collect();
+        // (all files are looked at before any is cut)
+        let (mut rows_kept, mut frames_kept) = (None, vec![None; trajectory_paths.len()]);
+        if let Some((step, rows, frames)) = written {
+            let check = |path: &Path, what, expected, look: &dyn Fn() -> Result<Kept, String>| {
+                kept(path, what, expected, look)
+                    .map_err(|message| RunError::Refused { path: restart_path.clone(), message })
+            };
+            let look = || EnergyTable::kept(&table_path, step).map_err(|e| e.to_string());
+            rows_kept = check(&table_path, "rows", rows, &look)?;
+            for (k, t) in plan.output.trajectories.iter().enumerate() {
+                let path = &trajectory_paths[k];
+                let look = || TrajectoryFile::kept(path, t.format, step).map_err(|e| e.to_string());
+                let expected = frames.get(k).copied().unwrap_or_default();
+                frames_kept[k] = check(path, "frames", expected, &look)?;
+            }
+        }
         if !options.resume {
             // (old ones beside new files would be worse than none)
             for old in [files::RESTART, files::FINAL, files::LAST_GOOD] {
@@ -443,13 +463,12 @@ impl<'a> Session<'a> {
             unwrapped: true,
             velocities: true,
         };
-        let energies = directory.join(files::ENERGIES);
-        let table = match options.resume {
-            true => EnergyTable::resume(&energies, state.step)?,
-            false => EnergyTable::create(&energies, &identity.terms)?,
+        let table = match rows_kept {
+            Some(kept) => EnergyTable::go_on(&table_path, kept)?,
+            None => EnergyTable::create(&table_path, &identity.terms)?,
         };
         let mut trajectories = Vec::new();
-        for t in &plan.output.trajectories {
+        for ((t, path), kept) in plan.output.trajectories.iter().zip(&trajectory_paths).zip(frames_kept) {
             let view = View {
                 atoms: t.atoms.clone(),
                 labels: t.atoms.iter().map(|&i| everything.labels[i as usize].clone()).collect(),
@@ -457,10 +476,9 @@ impl<'a> Session<'a> {
                 velocities: t.velocities,
                 ..everything.clone()
             };
-            let path = directory.join(&t.file);
-            trajectories.push(match options.resume {
-                true => TrajectoryFile::resume(&path, t.format, t.decimals, view, state.step)?,
-                false => TrajectoryFile::create(&path, t.format, t.decimals, view)?,
+            trajectories.push(match kept {
+                Some(kept) => TrajectoryFile::go_on(path, t.format, t.decimals, view, &kept)?,
+                None => TrajectoryFile::create(path, t.format, t.decimals, view)?,
             });
         }
         let observers =
@@ -956,6 +974,29 @@ fn write_text(path: &Path, text: &str) -> Result<(), RunError> {
         path: path.into(),
         source,
     })
+}
+
+/// What a file still has of the rows or frames that the restart expects; None where there is neither a file nor
+/// anything expected of it. If something is missing, what, and what to do.
+fn kept(
+    path: &Path,
+    what: &str,
+    expected: Tally,
+    look: &dyn Fn() -> Result<Kept, String>,
+) -> Result<Option<Kept>, String> {
+    let place = path.display();
+    let lacks = match (path.symlink_metadata().is_ok(), expected.last) {
+        (false, None) => return Ok(None),
+        (false, Some(step)) => format!("{place} is missing, which had {what} up to step {step}"),
+        (true, _) => match look() {
+            Err(error) => error,
+            Ok(kept) => match kept.lacks(expected, what) {
+                None => return Ok(Some(kept)),
+                Some(lacks) => format!("{place} was changed: {lacks}"),
+            },
+        },
+    };
+    Err(format!("{lacks}; put it back as it was, from a copy, or begin anew (--force)"))
 }
 
 /// Whether energies are the same but for what other processors may round differently.

@@ -157,7 +157,12 @@ impl Observers {
         energies: &[f64],
         account: Account,
     ) -> Result<(), RunError> {
-        self.flush()?;
+        // (after a power failure there must not be a restart file that expects more than there is)
+        self.flushed = Instant::now();
+        self.table.synchronize()?;
+        for trajectory in &self.trajectories {
+            trajectory.synchronize()?;
+        }
         let restart = Restart {
             identity,
             stage: u32::try_from(stage).unwrap_or(u32::MAX),
@@ -167,6 +172,8 @@ impl Observers {
             memory,
             energies: energies.to_vec(),
             account,
+            rows: self.table.tally(),
+            frames: self.trajectories.iter().map(TrajectoryFile::tally).collect(),
         };
         restart.write(&self.directory.join(files::RESTART))?;
         self.restart_step = Some(state.step);
@@ -219,7 +226,7 @@ impl Observers {
             Err(error) => down.kept.push(error.to_string()),
         }
         for t in &self.trajectories {
-            if let Some(last) = t.last_step() {
+            if let Some(last) = t.tally().last {
                 down.kept.push(format!("{} with frames up to step {last}", t.path().display()));
             }
         }
