@@ -377,6 +377,64 @@ fn templates_run_and_can_be_plotted() {
     assert!((x[1] - x[0] - 1.0).abs() < 1e-3, "the spring is at rest: {x:?}");
 }
 
+#[test]
+fn minimize_says_whether_it_converged() {
+    let place = Place::new(VERLET);
+    place.md("new | spring", 0);
+    let (out, err) = place.md("minimize | spring.toml | --output | good", 0);
+    let told = |text: &str| text.matches("energy").count();
+    assert!(
+        out.contains("minimize: converged after") && err.contains("converged, largest force"),
+        "{out}{err}"
+    );
+    assert_eq!((told(&out), told(&err)), (1, 0), "once: {out}{err}");
+    assert!(!place.path("good/restart.bin").exists(), "there is nothing to go on with");
+    let fire = "--set | stage=[{ name = 's', steps = 9, minimizer = { fire = { force = 1e-6 } } }]";
+    for quiet in ["", " | --quiet"] {
+        let line =
+            format!("minimize | spring.toml | {fire} | --output | short | --steps | 1 | --force{quiet}");
+        let (out, err) = place.md(&line, 1);
+        assert!(out.is_empty() != quiet.is_empty(), "{out}");
+        let last = "error: NOT converged: the steps are used up (--steps); short/final.xyz holds the structure \
+                    that was reached";
+        assert_eq!(err.lines().last(), Some(last), "{err}");
+        // (the row of step 1 is there, whatever the interval)
+        assert_eq!(rows(&place.path("short/energies.csv")), [0, 1]);
+        assert!(place.path("short/final.xyz").exists());
+    }
+    let (out, _) = place.md("--help", 0);
+    assert!(out.contains("Exit status:") && out.contains("did not converge"), "{out}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_minimisation_leaves_the_structure_it_reached() {
+    let place = Place::new(LANGEVIN);
+    let large = "--set | system.lattice.repeat=[6, 6, 6]";
+    place.md(&format!("run | lj.toml | --output | warm | --steps | 20 | --quiet | {large}"), 0);
+    begin_with(&place, "start = \"warm\"\n", "[system]\n");
+    let forever = "--set | stage=[{ name = 's', steps = 100000000, minimizer = { fire = { force = 1e-99, longest-move = 1e-9 } } }]";
+    let line = format!("minimize | lj.toml | --output | cut | {forever}");
+    let child = place.command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while !place.path("cut/energies.csv").exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "no rows");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{out}{err}");
+    assert!(out.starts_with("Interrupted after") && !out.contains("resume"), "{out}");
+    let last = err.lines().last().unwrap();
+    assert!(last.starts_with("error: NOT converged: it was interrupted; cut/final.xyz holds"), "{err}");
+    let text = fs::read_to_string(place.path("cut/final.xyz")).unwrap();
+    assert_eq!(text.lines().count(), 864 + 2);
+    let step = rows(&place.path("cut/energies.csv")).pop().unwrap();
+    assert!(text.lines().nth(1).unwrap().contains(&format!("step={step}")), "{step}");
+    assert!(!place.path("cut/restart.bin").exists());
+}
 
 #[cfg(unix)]
 #[test]
@@ -555,6 +613,14 @@ fn a_minimisation_restarts_to_the_bit() {
         csv.lines().skip(1).map(|l| l.split(',').nth(2).unwrap().parse().unwrap()).collect();
     // (the minimisation begins at step 9, the fourth row)
     assert!(potential[potential.len() - 1] < potential[3] - 5.0, "{potential:?}");
+}
+
+/// Puts other lines in the place of the lattice of `lj.toml`, and some at its beginning.
+fn begin_with(place: &Place, first: &str, system: &str) {
+    let text = fs::read_to_string(place.path("lj.toml")).unwrap();
+    let head = text.split("[system.lattice]").next().unwrap();
+    let tail = text.split("[atoms.A]").nth(1).unwrap();
+    fs::write(place.path("lj.toml"), format!("{first}{head}{system}[atoms.A]{tail}")).unwrap();
 }
 
 /// A warm stage and a minimisation as the last one; the places of `stages`, with either minimiser.

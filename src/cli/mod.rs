@@ -3,8 +3,8 @@
 //! | exit status | means |
 //! |---|---|
 //! | 0 | done; also a run that was interrupted and can be resumed |
-//! | 1 | the run or a check failed, or a file could not be written |
-//! | 2 | the command line or the input is wrong |
+//! | 1 | the run or a check failed, `md minimize` did not converge, or a file could not be written |
+//! | 2 | the command line or the input is wrong, the restart does not fit it, or the folder is in use |
 //!
 //! A third party's program with energies of its own is one line:
 //!
@@ -30,8 +30,15 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// What exit statuses mean.
+const STATUSES: &str = "\
+Exit status:
+  0  done; also a run that was interrupted and can be resumed
+  1  the run or a check failed, `md minimize` did not converge, or a file could not be written
+  2  the command line or the input is wrong, the restart does not fit it, or the folder is in use";
+
 #[derive(Parser)]
-#[command(name = "md", version, about = "Molecular dynamics in which every energy is written once", long_about = None)]
+#[command(name = "md", version, about = "Molecular dynamics in which every energy is written once", long_about = None, after_help = STATUSES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -89,6 +89,9 @@ pub struct RunOptions {
     pub directory: PathBuf,
     /// Whether to go on from the restart file in the directory.
     pub resume: bool,
+    /// Whether there is a restart file. If not, the structure that was reached is written also where the run is
+    /// stopped.
+    pub resumable: bool,
     /// Steps of the last stage, instead of the plan's.
     pub steps: Option<u64>,
     /// How many threads; none for those of the present pool.
@@ -107,6 +110,7 @@ impl RunOptions {
         Self {
             directory: directory.into(),
             resume: false,
+            resumable: true,
             steps: None,
             threads: None,
             max_time: None,
@@ -566,7 +570,11 @@ impl<'a> Session<'a> {
         self.observers.flush()?;
         let directory = &self.options.directory;
         let mut notes = Vec::new();
-        if ending == Ending::Complete {
+        if !self.folder.is_locked() {
+            notes
+                .push("the file system has no locks: nothing keeps another run out of the folder".to_owned());
+        }
+        if ending == Ending::Complete || !self.options.resumable {
             write_structure(&directory.join(files::FINAL), &self.observers.everything, &self.state)?;
         }
         let labels = if self.reduced { UnitLabels::reduced() } else { UnitLabels::default() };
@@ -615,6 +623,7 @@ impl<'a> Session<'a> {
             },
             list_builds: self.evaluator.list_builds(),
             ending,
+            resumable: self.options.resumable,
             restart_step: self.observers.restart_step,
             temperature: measured.temperature,
             pressure: measured.pressure,
@@ -681,6 +690,9 @@ impl<'a> Session<'a> {
     /// Writes the restart file, for the beginning of a stage or somewhere within one.
     fn save(&mut self, stage: usize, done: u64, memory: Memory) -> Result<(), RunError> {
         let protocol = protocol(self.seed, &self.stages, stage);
+        if !self.options.resumable {
+            return Ok(());
+        }
         let name = self.stages.get(stage).map_or("", |s| s.name.as_str());
         let identity = Identity { protocol, ..self.identity.clone() };
         self.observers.save(
@@ -735,7 +747,8 @@ impl<'a> Session<'a> {
                 observers.in_order(motion.state);
             }
             observers.frames(motion.state)?;
-            if done > 0 && done < stage.steps && motion.state.step.is_multiple_of(self.restart_every) {
+            let saved = options.resumable && motion.state.step.is_multiple_of(self.restart_every);
+            if saved && done > 0 && done < stage.steps {
                 motion.complete()?;
                 let here = (number, stage.name.as_str(), done);
                 let energies = &motion.forces.energies;
@@ -839,7 +852,8 @@ impl<'a> Session<'a> {
                 output += clock.elapsed();
                 progress.update(state.step, || format!("largest force {}", significant(now.force, 3)));
                 stopped = asked_to_stop(options, started, state.step > first_step);
-                let save = state.step.is_multiple_of(restart_every) || begun.elapsed() >= LONGEST_WAIT;
+                let save = options.resumable
+                    && (state.step.is_multiple_of(restart_every) || begun.elapsed() >= LONGEST_WAIT);
                 match stopped.is_some() || save && now.step > before {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
@@ -855,27 +869,32 @@ impl<'a> Session<'a> {
             }
             self.done = report.last.step;
             self.state.step = first + self.done;
-            if report.ending == minimize::Ending::Stopped {
-                if self.done > 0 {
-                    self.save(self.stage, self.done, minimizer.memory())?;
-                }
-                let Some(ending) = stopped else { continue };
-                progress.finish(&format!("largest force {}", significant(report.last.force, 3)));
-                return Ok(Flow::Break(ending));
-            }
-            if report.ending == minimize::Ending::Steps && last_stage {
-                // more steps may be asked for
+            // (a row for the end, which belongs to no interval, would be one too many where the run may go on)
+            let goes_on = options.resumable
+                && match report.ending {
+                    minimize::Ending::Stopped => true,
+                    minimize::Ending::Steps => last_stage,
+                    minimize::Ending::Converged | minimize::Ending::Stalled => false,
+                };
+            let checkpoint = report.ending == minimize::Ending::Stopped && stopped.is_none();
+            if goes_on || checkpoint {
                 if self.done > 0 {
                     self.save(self.stage, self.done, minimizer.memory())?;
                 }
             } else {
-                // its last row, which belongs to no interval
                 self.observers.row_due = self.observers.table.last_step() < Some(self.state.step);
                 if self.observers.row_due {
                     let Forces { energies, virial, .. } = &self.forces;
                     self.observers.row(&self.state, energies, virial, thermal)?;
                 }
                 self.save(self.stage + 1, 0, Memory::default())?;
+            }
+            if checkpoint {
+                continue;
+            }
+            if let Some(ending) = stopped.filter(|_| report.ending == minimize::Ending::Stopped) {
+                progress.finish(&format!("largest force {}", significant(report.last.force, 3)));
+                return Ok(Flow::Break(ending));
             }
             let minimized = Minimized {
                 stage: stage.name.clone(),

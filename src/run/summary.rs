@@ -163,6 +163,8 @@ pub struct Summary {
     pub list_builds: u64,
     /// Why it ended.
     pub ending: Ending,
+    /// Whether it can be gone on with at all.
+    pub resumable: bool,
     /// The step of the restart file.
     pub restart_step: Option<u64>,
     /// The temperature of the last stage.
@@ -308,7 +310,7 @@ impl fmt::Display for Summary {
         for note in &self.notes {
             writeln!(f, "  note         {note}")?;
         }
-        if self.ending != Ending::Complete {
+        if self.ending != Ending::Complete && self.resumable {
             match self.restart_step {
                 Some(step) => {
                     writeln!(f, "  `--resume` goes on from step {}", human_count(step))?;
