@@ -187,9 +187,23 @@ fn results_are_never_overwritten_unasked() {
     assert_eq!(fs::read(place.path("outputs/lj/final.xyz")).unwrap(), before);
     place.md("run | lj.toml | --output | outputs/lj | --steps | 4 | --force | --quiet", 0);
     assert_ne!(fs::read(place.path("outputs/lj/final.xyz")).unwrap(), before);
-    // without a folder the latest one is resumed
+    // without a folder the latest one is resumed, and the latest one is replaced
+    let first = fs::read(place.path("outputs/lj/final.xyz")).unwrap();
     let (_, err) = place.md("run | lj.toml | --steps | 5 | --resume", 0);
     assert!(err.contains("resuming the run in outputs/lj-2"), "{err}");
+    assert!(rows(&place.path("outputs/lj-2/energies.csv")) == [0]);
+    let (_, err) = place.md("run | lj.toml | --steps | 8 | --force", 0);
+    assert!(err.contains("replacing the run in outputs/lj-2"), "{err}");
+    assert!(rows(&place.path("outputs/lj-2/energies.csv")) == [0, 7]);
+    assert_eq!(fs::read(place.path("outputs/lj/final.xyz")).unwrap(), first);
+    assert!(!place.path("outputs/lj-3").exists());
+    // one that cannot even begin replaces nothing
+    let blunder = "--set | pair.lennard-jones.types.A.epsilon=1e308";
+    let (_, err) = place.md(&format!("run | lj.toml | --output | outputs/lj | --force | {blunder}"), 1);
+    assert!(err.contains("not a finite number"), "{err}");
+    assert_eq!(fs::read(place.path("outputs/lj/final.xyz")).unwrap(), first);
+    place.md(&format!("run | lj.toml | --output | made/for/nothing | {blunder}"), 1);
+    assert!(!place.path("made").exists());
 }
 
 #[test]
@@ -529,6 +543,26 @@ fn what_is_no_folder_is_called_that() {
         place.md("run | lj.toml | --output | link | --steps | 2 | --quiet", 0);
         assert!(place.path("gone/final.xyz").exists());
     }
+}
+
+#[test]
+fn resuming_needs_atoms_but_not_their_places() {
+    let place = Place::new(VERLET);
+    place.md("run | lj.toml | --output | warm | --steps | 30 | --quiet", 0);
+    fs::copy(place.path("warm/final.xyz"), place.path("start.xyz")).unwrap();
+    begin_with(&place, "", "[system]\nstructure = \"start.xyz\"\n");
+    place.md("run | lj.toml | --output | whole | --quiet", 0);
+    place.md("run | lj.toml | --output | parts | --steps | 20 | --quiet", 0);
+    fs::remove_file(place.path("start.xyz")).unwrap();
+    let (_, err) = place.md("run | lj.toml | --output | parts | --resume", 2);
+    assert!(err.contains("there is no file") && err.contains("start.xyz"), "{err}");
+    assert!(err.contains("help: to resume, the input and the files that it names are needed"), "{err}");
+    let (_, err) = place.md("run | lj.toml", 2);
+    assert!(!err.contains("to resume"), "{err}");
+    // as it says, another structure of the same atoms serves
+    fs::copy(place.path("parts/final.xyz"), place.path("start.xyz")).unwrap();
+    place.md("run | lj.toml | --output | parts | --resume | --quiet", 0);
+    place.same_files("whole", "parts");
 }
 
 /// 2K/(T k) in a row.

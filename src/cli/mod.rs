@@ -78,7 +78,7 @@ struct How {
     /// Threads to compute with [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Replace the run that is in the folder
+    /// Replace the run in the folder: that of --output, or else the latest of this input's (outputs/…, -2, -3 …)
     #[arg(long)]
     force: bool,
     /// Print nothing but errors
@@ -98,6 +98,11 @@ struct Failure {
 }
 
 impl Failure {
+    /// With a last line about what to do.
+    fn with_help(mut self, help: &str) -> Self {
+        self.message = format!("{}\nhelp: {help}", self.message.trim_end());
+        self
+    }
     /// The run or a check failed.
     fn failed(message: impl Display) -> Self {
         Self { status: 1, message: format!("error: {message}") }
