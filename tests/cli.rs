@@ -104,8 +104,9 @@ fn restart(integrator: &str) {
     place.md("run | lj.toml | --output | parts | --threads | 1 | --resume | --quiet", 0);
     place.same_files("whole", "parts");
     // nothing is left to do, and nothing changes
-    let (out, _) = place.md("run | lj.toml | --output | parts | --resume", 0);
+    let (out, err) = place.md("run | lj.toml | --output | parts | --resume", 0);
     assert!(out.starts_with("Complete already"), "{out}");
+    assert!(err.contains("only: nothing left to do\n") && !err.contains("steps/s"), "{err}");
     place.same_files("whole", "parts");
 }
 
@@ -249,10 +250,14 @@ fn what_blows_up_says_where_and_keeps_what_it_had() {
         "atom",
         "run/energies.csv with rows up to step",
         "run/last-good.xyz",
+        "its nearest neighbour was atom",
+        "the fastest atom was",
         "help:",
     ] {
         assert!(err.contains(part), "{part}: {err}");
     }
+    // no energy is blamed that nothing is known of
+    assert!(!err.contains("lennard-jones"), "{err}");
     assert!(place.path("run/last-good.xyz").exists() && place.path("run/restart.bin").exists());
     assert!(!rows(&place.path("run/energies.csv")).is_empty());
     assert!(!place.path("run/final.xyz").exists());
@@ -563,6 +568,15 @@ fn resuming_needs_atoms_but_not_their_places() {
     fs::copy(place.path("parts/final.xyz"), place.path("start.xyz")).unwrap();
     place.md("run | lj.toml | --output | parts | --resume | --quiet", 0);
     place.same_files("whole", "parts");
+}
+
+#[test]
+fn lists_without_a_skin_are_built_every_step() {
+    let place = Place::new(VERLET);
+    let (out, _) = place.md("run | lj.toml | --steps | 10 | --set | forces.skin=0", 0);
+    assert!(out.contains("times, every step\n"), "{out}");
+    let (out, _) = place.md("run | lj.toml | --output | outputs/lj | --steps | 10 | --resume", 0);
+    assert!(out.starts_with("Complete already") && !out.contains("every"), "{out}");
 }
 
 /// 2K/(T k) in a row.

@@ -532,7 +532,8 @@ impl<'a> Session<'a> {
                 Failure::Step(error) => {
                     let (step, what) = breakdown::in_words(&error, self.state.step);
                     let atom = breakdown::atom_of(&error);
-                    RunError::from(Box::new(self.observers.broke_down(&stage, step, what, atom)))
+                    let time_step = time_step(&stage.task);
+                    RunError::from(Box::new(self.observers.broke_down(&stage, time_step, (step, what, atom))))
                 }
                 Failure::TooFast(TooFast { atom, distance, limit }) => {
                     let unit = if self.reduced { "σ" } else { "nm" };
@@ -542,7 +543,9 @@ impl<'a> Session<'a> {
                         atom + 1
                     );
                     let step = self.state.step;
-                    RunError::from(Box::new(self.observers.broke_down(&stage, step, what, Some(atom))))
+                    let time_step = time_step(&stage.task);
+                    let what = (step, what, Some(atom));
+                    RunError::from(Box::new(self.observers.broke_down(&stage, time_step, what)))
                 }
                 Failure::Other(error) => {
                     // rows that can still be written should be

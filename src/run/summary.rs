@@ -276,8 +276,12 @@ impl fmt::Display for Summary {
             0 => {}
             1 => writeln!(f, "  lists        built once")?,
             n => {
-                let every = significant(self.steps as f64 / n as f64, 3);
-                writeln!(f, "  lists        built {} times, every {every} steps", human_count(n))?;
+                let every = match self.steps as f64 / n as f64 {
+                    0.0 => String::new(),
+                    x if x <= 1.0 => ", every step".into(),
+                    x => format!(", every {} steps", significant(x, 3)),
+                };
+                writeln!(f, "  lists        built {} times{every}", human_count(n))?;
             }
         }
         for m in &self.minimized {
