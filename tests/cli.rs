@@ -104,8 +104,9 @@ fn restart(integrator: &str) {
     place.md("run | lj.toml | --output | parts | --threads | 1 | --resume | --quiet", 0);
     place.same_files("whole", "parts");
     // nothing is left to do, and nothing changes
-    let (out, _) = place.md("run | lj.toml | --output | parts | --resume", 0);
+    let (out, err) = place.md("run | lj.toml | --output | parts | --resume", 0);
     assert!(out.starts_with("Complete already"), "{out}");
+    assert!(err.contains("only: nothing left to do\n") && !err.contains("steps/s"), "{err}");
     place.same_files("whole", "parts");
 }
 
@@ -187,9 +188,23 @@ fn results_are_never_overwritten_unasked() {
     assert_eq!(fs::read(place.path("outputs/lj/final.xyz")).unwrap(), before);
     place.md("run | lj.toml | --output | outputs/lj | --steps | 4 | --force | --quiet", 0);
     assert_ne!(fs::read(place.path("outputs/lj/final.xyz")).unwrap(), before);
-    // without a folder the latest one is resumed
+    // without a folder the latest one is resumed, and the latest one is replaced
+    let first = fs::read(place.path("outputs/lj/final.xyz")).unwrap();
     let (_, err) = place.md("run | lj.toml | --steps | 5 | --resume", 0);
     assert!(err.contains("resuming the run in outputs/lj-2"), "{err}");
+    assert!(rows(&place.path("outputs/lj-2/energies.csv")) == [0]);
+    let (_, err) = place.md("run | lj.toml | --steps | 8 | --force", 0);
+    assert!(err.contains("replacing the run in outputs/lj-2"), "{err}");
+    assert!(rows(&place.path("outputs/lj-2/energies.csv")) == [0, 7]);
+    assert_eq!(fs::read(place.path("outputs/lj/final.xyz")).unwrap(), first);
+    assert!(!place.path("outputs/lj-3").exists());
+    // one that cannot even begin replaces nothing
+    let blunder = "--set | pair.lennard-jones.types.A.epsilon=1e308";
+    let (_, err) = place.md(&format!("run | lj.toml | --output | outputs/lj | --force | {blunder}"), 1);
+    assert!(err.contains("not a finite number"), "{err}");
+    assert_eq!(fs::read(place.path("outputs/lj/final.xyz")).unwrap(), first);
+    place.md(&format!("run | lj.toml | --output | made/for/nothing | {blunder}"), 1);
+    assert!(!place.path("made").exists());
 }
 
 #[test]
@@ -235,10 +250,14 @@ fn what_blows_up_says_where_and_keeps_what_it_had() {
         "atom",
         "run/energies.csv with rows up to step",
         "run/last-good.xyz",
+        "its nearest neighbour was atom",
+        "the fastest atom was",
         "help:",
     ] {
         assert!(err.contains(part), "{part}: {err}");
     }
+    // no energy is blamed that nothing is known of
+    assert!(!err.contains("lennard-jones"), "{err}");
     assert!(place.path("run/last-good.xyz").exists() && place.path("run/restart.bin").exists());
     assert!(!rows(&place.path("run/energies.csv")).is_empty());
     assert!(!place.path("run/final.xyz").exists());
@@ -377,6 +396,215 @@ fn templates_run_and_can_be_plotted() {
     assert!((x[1] - x[0] - 1.0).abs() < 1e-3, "the spring is at rest: {x:?}");
 }
 
+#[test]
+fn minimize_says_whether_it_converged() {
+    let place = Place::new(VERLET);
+    place.md("new | spring", 0);
+    let (out, err) = place.md("minimize | spring.toml | --output | good", 0);
+    let told = |text: &str| text.matches("energy").count();
+    assert!(
+        out.contains("minimize: converged after") && err.contains("converged, largest force"),
+        "{out}{err}"
+    );
+    assert_eq!((told(&out), told(&err)), (1, 0), "once: {out}{err}");
+    assert!(!place.path("good/restart.bin").exists(), "there is nothing to go on with");
+    let fire = "--set | stage=[{ name = 's', steps = 9, minimizer = { fire = { force = 1e-6 } } }]";
+    for quiet in ["", " | --quiet"] {
+        let line =
+            format!("minimize | spring.toml | {fire} | --output | short | --steps | 1 | --force{quiet}");
+        let (out, err) = place.md(&line, 1);
+        assert!(out.is_empty() != quiet.is_empty(), "{out}");
+        let last = "error: NOT converged: the steps are used up (--steps); short/final.xyz holds the structure \
+                    that was reached";
+        assert_eq!(err.lines().last(), Some(last), "{err}");
+        // (the row of step 1 is there, whatever the interval)
+        assert_eq!(rows(&place.path("short/energies.csv")), [0, 1]);
+        assert!(place.path("short/final.xyz").exists());
+    }
+    let (out, _) = place.md("--help", 0);
+    assert!(out.contains("Exit status:") && out.contains("did not converge"), "{out}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_minimisation_leaves_the_structure_it_reached() {
+    let place = Place::new(LANGEVIN);
+    let large = "--set | system.lattice.repeat=[6, 6, 6]";
+    place.md(&format!("run | lj.toml | --output | warm | --steps | 20 | --quiet | {large}"), 0);
+    begin_with(&place, "start = \"warm\"\n", "[system]\n");
+    let forever = "--set | stage=[{ name = 's', steps = 100000000, minimizer = { fire = { force = 1e-99, longest-move = 1e-9 } } }]";
+    let line = format!("minimize | lj.toml | --output | cut | {forever}");
+    let child = place.command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while !place.path("cut/energies.csv").exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "no rows");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{out}{err}");
+    assert!(out.starts_with("Interrupted after") && !out.contains("resume"), "{out}");
+    let last = err.lines().last().unwrap();
+    assert!(last.starts_with("error: NOT converged: it was interrupted; cut/final.xyz holds"), "{err}");
+    let text = fs::read_to_string(place.path("cut/final.xyz")).unwrap();
+    assert_eq!(text.lines().count(), 864 + 2);
+    let step = rows(&place.path("cut/energies.csv")).pop().unwrap();
+    assert!(text.lines().nth(1).unwrap().contains(&format!("step={step}")), "{step}");
+    assert!(!place.path("cut/restart.bin").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_in_use_is_refused() {
+    let place = Place::new(VERLET);
+    let child = long_run(&place);
+    for how in ["--resume", "--force"] {
+        let (_, err) = place.md(&format!("run | lj.toml | --output | cut | {how}"), 2);
+        let process = format!("cut is in use: another run (process {}) is writing there", child.id());
+        assert!(err.contains(&process) && err.contains("--output"), "{how}: {err}");
+    }
+    signal(&child, "-KILL");
+    child.wait_with_output().unwrap();
+    // what a killed process leaves keeps nobody out, and goes in the end
+    assert!(place.path("cut/.lock").exists());
+    let until = rows(&place.path("cut/energies.csv")).last().unwrap() + 30;
+    place.md(&format!("run | lj.toml | --output | cut | --steps | {until} | --resume | --quiet"), 0);
+    assert!(!place.path("cut/.lock").exists());
+    place.md(&format!("run | lj.toml | --output | whole | --steps | {until} | --quiet"), 0);
+    place.same_files("whole", "cut");
+}
+
+#[test]
+fn a_restart_whose_files_were_cut_is_refused() {
+    let place = Place::new(VERLET);
+    place.md("run | lj.toml | --output | whole | --quiet", 0);
+    place.md("run | lj.toml | --output | parts | --steps | 49 | --quiet", 0);
+    let names = ["energies.csv", "trajectory.xyz", "trajectory.xtc", "restart.bin", "run.toml"];
+    let read = || names.map(|f| fs::read(place.path("parts").join(f)).ok());
+    let resume = "run | lj.toml | --output | parts | --resume";
+    for (file, keep, message) in [
+        ("energies.csv", 0.5, "its rows end with that of step "),
+        ("energies.csv", 0.99, "its rows end with that of step 42, but those up to step 49 had been written"),
+        ("energies.csv", 0.01, "the header is missing"),
+        ("energies.csv", -1.0, "parts/energies.csv is missing, which had rows up to step 49"),
+        ("trajectory.xyz", 0.5, "its frames end with that of step "),
+        (
+            "trajectory.xyz",
+            0.99,
+            "its frames end with that of step 30, but those up to step 40 had been written",
+        ),
+        ("trajectory.xyz", 0.0, "it has no frames, but those up to step 40 had been written"),
+        ("trajectory.xyz", -1.0, "parts/trajectory.xyz is missing, which had frames up to step 40"),
+        (
+            "trajectory.xtc",
+            0.99,
+            "its frames end with that of step 36, but those up to step 45 had been written",
+        ),
+        ("trajectory.xtc", -1.0, "parts/trajectory.xtc is missing, which had frames up to step 45"),
+    ] {
+        let path = place.path("parts").join(file);
+        let whole = fs::read(&path).unwrap();
+        match keep < 0.0 {
+            true => fs::remove_file(&path).unwrap(),
+            false => fs::write(&path, &whole[..(keep * whole.len() as f64) as usize]).unwrap(),
+        }
+        let before = read();
+        let (_, err) = place.md(resume, 2);
+        assert!(err.contains(&format!("parts/{file}")) && err.contains(message), "{file}: {err}");
+        assert!(err.contains("put it back as it was") && err.contains("--force"), "{err}");
+        assert_eq!(read(), before, "nothing is changed");
+        fs::write(&path, whole).unwrap();
+    }
+    // a row out of the middle
+    let csv = place.path("parts/energies.csv");
+    let text = fs::read_to_string(&csv).unwrap();
+    let without: Vec<&str> = text.lines().filter(|line| !line.starts_with("21,")).collect();
+    fs::write(&csv, without.join("\n") + "\n").unwrap();
+    let (_, err) = place.md(resume, 2);
+    assert!(err.contains("it has 7 rows up to step 49, but 8 had been written"), "{err}");
+    // what stands behind the restart is done again
+    fs::write(&csv, text + "56,a torn ro").unwrap();
+    place.md(&format!("{resume} | --quiet"), 0);
+    place.same_files("whole", "parts");
+}
+
+#[test]
+fn what_is_no_folder_is_called_that() {
+    let place = Place::new(VERLET);
+    fs::write(place.path("notes"), "a file").unwrap();
+    for output in ["notes", "notes/deeper/run"] {
+        let (_, err) = place.md(&format!("run | lj.toml | --output | {output}"), 2);
+        assert!(err.contains("notes is a file; name another folder"), "{err}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("gone", place.path("link")).unwrap();
+        let (_, err) = place.md("run | lj.toml | --output | link", 2);
+        assert!(err.contains("link is a link to gone, where nothing is; make that folder"), "{err}");
+        // the folder is made where it should be, and then all is well
+        fs::create_dir(place.path("gone")).unwrap();
+        place.md("run | lj.toml | --output | link | --steps | 2 | --quiet", 0);
+        assert!(place.path("gone/final.xyz").exists());
+    }
+}
+
+#[test]
+fn resuming_needs_atoms_but_not_their_places() {
+    let place = Place::new(VERLET);
+    place.md("run | lj.toml | --output | warm | --steps | 30 | --quiet", 0);
+    fs::copy(place.path("warm/final.xyz"), place.path("start.xyz")).unwrap();
+    begin_with(&place, "", "[system]\nstructure = \"start.xyz\"\n");
+    place.md("run | lj.toml | --output | whole | --quiet", 0);
+    place.md("run | lj.toml | --output | parts | --steps | 20 | --quiet", 0);
+    fs::remove_file(place.path("start.xyz")).unwrap();
+    let (_, err) = place.md("run | lj.toml | --output | parts | --resume", 2);
+    assert!(err.contains("there is no file") && err.contains("start.xyz"), "{err}");
+    assert!(err.contains("help: to resume, the input and the files that it names are needed"), "{err}");
+    let (_, err) = place.md("run | lj.toml", 2);
+    assert!(!err.contains("to resume"), "{err}");
+    // as it says, another structure of the same atoms serves
+    fs::copy(place.path("parts/final.xyz"), place.path("start.xyz")).unwrap();
+    place.md("run | lj.toml | --output | parts | --resume | --quiet", 0);
+    place.same_files("whole", "parts");
+}
+
+#[test]
+fn lists_without_a_skin_are_built_every_step() {
+    let place = Place::new(VERLET);
+    let (out, _) = place.md("run | lj.toml | --steps | 10 | --set | forces.skin=0", 0);
+    assert!(out.contains("times, every step\n"), "{out}");
+    let (out, _) = place.md("run | lj.toml | --output | outputs/lj | --steps | 10 | --resume", 0);
+    assert!(out.starts_with("Complete already") && !out.contains("every"), "{out}");
+}
+
+/// 2K/(T k) in a row.
+fn degrees_of_freedom(place: &Place, more: &str) -> f64 {
+    let text = fs::read_to_string(place.path("lj.toml")).unwrap();
+    fs::write(place.path("more.toml"), format!("{text}{more}")).unwrap();
+    place.md("run | more.toml | --output | more | --steps | 0 | --quiet | --force", 0);
+    let csv = fs::read_to_string(place.path("more/energies.csv")).unwrap();
+    let row: Vec<f64> =
+        csv.lines().nth(1).unwrap().split(',').map(|x| x.parse().unwrap_or(f64::NAN)).collect();
+    2.0 * row[3] / row[6]
+}
+
+#[test]
+fn what_holds_the_system_in_place_costs_no_degrees_of_freedom() {
+    let place = Place::new(VERLET);
+    let free = 3.0 * 107.0;
+    for (more, expected) in [
+        ("", free),
+        ("[global.radius-of-gyration]\nk = 1.0\nr0 = 1.0\n", free),
+        ("[field.position-restraint]\nk = 1.0\n", free + 3.0),
+        ("[field.harmonic-wall]\nk = 1.0\nposition = -5.0\nnx = 1.0\nny = 0.0\nnz = 0.0\n", free + 3.0),
+    ] {
+        let found = degrees_of_freedom(&place, more);
+        assert!((found - expected).abs() < 1e-9, "{more}: {found}");
+    }
+}
+
 /// Warm atoms, a minimisation, and perhaps a third stage.
 fn stages(place: &Place, name: &str, third: &str) {
     let stages = r#"
@@ -433,4 +661,74 @@ fn a_minimisation_restarts_to_the_bit() {
         csv.lines().skip(1).map(|l| l.split(',').nth(2).unwrap().parse().unwrap()).collect();
     // (the minimisation begins at step 9, the fourth row)
     assert!(potential[potential.len() - 1] < potential[3] - 5.0, "{potential:?}");
+}
+
+/// Puts other lines in the place of the lattice of `lj.toml`, and some at its beginning.
+fn begin_with(place: &Place, first: &str, system: &str) {
+    let text = fs::read_to_string(place.path("lj.toml")).unwrap();
+    let head = text.split("[system.lattice]").next().unwrap();
+    let tail = text.split("[atoms.A]").nth(1).unwrap();
+    fs::write(place.path("lj.toml"), format!("{first}{head}{system}[atoms.A]{tail}")).unwrap();
+}
+
+/// A warm stage and a minimisation as the last one; the places of `stages`, with either minimiser.
+fn minimisation(minimizer: &str) -> Place {
+    let place = Place::new(VERLET);
+    stages(&place, "two.toml", "");
+    let text = fs::read_to_string(place.path("two.toml")).unwrap();
+    fs::write(place.path("two.toml"), text.replace("minimizer.fire", &format!("minimizer.{minimizer}")))
+        .unwrap();
+    place
+}
+
+#[test]
+fn a_minimisation_that_is_cut_short_again_and_again_comes_to_its_end() {
+    for minimizer in ["fire", "l-bfgs"] {
+        let place = minimisation(minimizer);
+        place.md("run | two.toml | --output | whole | --steps | 12 | --quiet", 0);
+        // without any time, each process takes a step
+        let cut = "run | two.toml | --output | parts | --steps | 12 | --max-time | 0 s";
+        let (out, _) = place.md(cut, 0);
+        assert!(out.starts_with("The time is up after 1 step "), "{out}");
+        for step in 2..=20 {
+            let (out, _) = place.md(&format!("{cut} | --resume"), 0);
+            let place = format!("goes on from step {step}\n");
+            assert!(out.contains(&place), "{out}");
+        }
+        let (out, _) = place.md(&format!("{cut} | --resume"), 0);
+        assert!(out.starts_with("Complete: 1 step "), "{out}");
+        place.same_files("whole", "parts");
+        // the energy that it began with is remembered
+        let whole = place.md("run | two.toml | --output | whole | --steps | 12 | --resume", 0).0;
+        let line = |text: &str| text.lines().find(|l| l.contains("down: ")).map(str::to_owned);
+        assert_eq!(line(&out), line(&whole));
+        assert!(line(&out).unwrap().contains("after 12 steps"), "{out}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_minimisation_goes_on_to_the_bit() {
+    for minimizer in ["fire", "l-bfgs"] {
+        let place = minimisation(minimizer);
+        let large = "--set | system.lattice.repeat=[6, 6, 6]";
+        let mut command =
+            place.command(&format!("run | two.toml | --output | cut | --steps | 3000 | {large}"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let start = Instant::now();
+        while rows(&place.path("cut/energies.csv")).len() < 9 {
+            assert!(start.elapsed() < Duration::from_secs(60), "no rows");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        signal(&child, "-KILL");
+        child.wait().unwrap();
+        let steps = rows(&place.path("cut/energies.csv")).last().unwrap() - 9 + 30;
+        let (out, _) =
+            place.md(&format!("run | two.toml | --output | cut | --steps | {steps} | {large} | --resume"), 0);
+        // a restart file was written on the way (every 11 steps)
+        let taken: u64 = out.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(taken < 30 + 22, "{out}");
+        place.md(&format!("run | two.toml | --output | whole | --steps | {steps} | {large} | --quiet"), 0);
+        place.same_files("whole", "cut");
+    }
 }

@@ -890,3 +890,35 @@ fn minimisers_end_for_their_reasons() {
         Fire::new(0.0, 0.1).is_err() && Fire::new(0.1, f64::NAN).is_err() && Lbfgs::new(5, -1.0).is_err()
     );
 }
+
+#[test]
+fn minimisers_go_on_to_the_bit() {
+    for mut whole in both() {
+        let name = whole.name();
+        let mut once = warm_cluster();
+        let expected = once.minimize(&mut *whole, 1e-9, 60);
+        // stopped after each of the first steps, each time with another minimiser that is told what the last one knew
+        let mut parts = warm_cluster();
+        let (mut memory, mut report) = (whole.memory(), expected);
+        for step in (1..30).chain([60]) {
+            let mut next = both().into_iter().find(|m| m.name() == name).unwrap();
+            if step > 1 {
+                next.recall(&memory, parts.masses.len()).unwrap();
+            }
+            let until = Until { force: 1e-9, steps: step };
+            let mut go_on = |_: &_| ControlFlow::Continue(());
+            report = next.go_on(&mut parts.motion(), &until, &mut go_on).unwrap();
+            memory = next.memory();
+        }
+        assert_eq!(report, expected, "{name}");
+        assert_eq!(parts.state, once.state, "{name}");
+        assert_eq!(memory, whole.memory(), "{name}");
+        // what is not its memory is refused
+        let mut wrong = memory.clone();
+        wrong.numbers.pop();
+        assert!(whole.recall(&wrong, parts.masses.len()).is_err());
+        assert!(whole.recall(&memory, parts.masses.len() + 1).is_err());
+        wrong.integrator = "verlet".into();
+        assert!(whole.recall(&wrong, parts.masses.len()).is_err());
+    }
+}

@@ -1,13 +1,15 @@
 //! `md minimize`
 
 use super::run::{directory, failure, interrupt};
-use super::{Failure, How, Input, Outcome, quoted, say, table, tell};
+use super::{Failure, How, Input, Outcome, quoted, say, table};
 use crate::catalog::Catalog;
 use crate::forces::Term;
 use crate::input::plan::{Stage, Task};
+use crate::integrate::minimize::Ending::{Converged, Stalled, Steps};
 use crate::observe::progress::Mode;
 use crate::plot::Table;
-use crate::run::{Ending, RunOptions, files, term_names};
+use crate::plot::scale::significant;
+use crate::run::{RunOptions, files, term_names};
 use crate::units::UnitSystem;
 use clap::Args;
 use std::path::PathBuf;
@@ -52,32 +54,59 @@ impl Minimize {
         let stem = format!("{}-minimized", self.input.stem());
         let directory = directory(self.output.as_deref(), &stem, false, self.how.force, self.how.quiet)?;
         let options = RunOptions {
+            resumable: false,
             threads: self.how.threads.map(usize::from),
             progress: if self.how.quiet { Mode::Quiet } else { Mode::Auto },
             interrupt: interrupt(),
             ..RunOptions::new(&directory)
         };
         let summary = crate::run::run(plan, &options).map_err(failure)?;
-        if self.how.quiet {
+        let structure = quoted(directory.join(files::FINAL));
+        if !self.how.quiet {
+            let unit = if reduced { "ε" } else { "kJ/mol" };
+            let energies = Table::read(&directory.join(files::ENERGIES)).map_err(Failure::failed)?;
+            let mut rows = vec![vec!["term".into(), format!("before ({unit})"), format!("after ({unit})")]];
+            for name in names.iter().map(String::as_str).chain(["potential"]) {
+                if let Some([first, .., last] | [first @ last]) = energies.column(name) {
+                    rows.push(vec![name.into(), digits(*first), digits(*last)]);
+                }
+            }
+            say(&format!("{summary}{}  the structure is in {structure}\n", table(&rows, &[1, 2])))?;
+        }
+        let reached = summary.minimized.last();
+        if reached.is_some_and(|m| m.ending == Converged) {
             return Ok(ExitCode::SUCCESS);
         }
-        let unit = if reduced { "ε" } else { "kJ/mol" };
-        let energies = Table::read(&directory.join(files::ENERGIES)).map_err(Failure::failed)?;
-        let mut rows = vec![vec!["term".into(), format!("before ({unit})"), format!("after ({unit})")]];
-        for name in names.iter().map(String::as_str).chain(["potential"]) {
-            if let Some([first, .., last] | [first @ last]) = energies.column(name) {
-                rows.push(vec![name.into(), format!("{first:.6}"), format!("{last:.6}")]);
-            }
-        }
-        let result = directory.join(files::FINAL);
-        let result = match summary.ending {
-            Ending::Complete => format!("  the structure is in {}\n", quoted(result)),
-            _ => {
-                tell("interrupted: there is no final structure");
-                String::new()
-            }
+        let why = match reached.map(|m| m.ending) {
+            Some(Stalled) => "no lower energy can be found",
+            Some(Steps) => "the steps are used up (--steps)",
+            _ => "it was interrupted",
         };
-        say(&format!("{summary}{}{result}", table(&rows, &[1, 2])))?;
-        Ok(ExitCode::SUCCESS)
+        Err(Failure::failed(format!(
+            "NOT converged: {why}; {structure} holds the structure that was reached"
+        )))
+    }
+}
+
+/// An energy with six decimals, or with seven digits where that would be too long.
+fn digits(energy: f64) -> String {
+    if energy.abs() < 1e9 { format!("{energy:.6}") } else { significant(energy, 7) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn energies_take_little_room() {
+        for (energy, text) in [
+            (-613.785_600_4, "-613.785600"),
+            (0.0, "0.000000"),
+            (1.234_567_89e66, "1.234568×10⁶⁶"),
+            (-1e9, "−1×10⁹"),
+            (f64::INFINITY, "∞"),
+        ] {
+            assert_eq!(digits(energy), text);
+        }
     }
 }

@@ -3,8 +3,8 @@
 //! | exit status | means |
 //! |---|---|
 //! | 0 | done; also a run that was interrupted and can be resumed |
-//! | 1 | the run or a check failed, or a file could not be written |
-//! | 2 | the command line or the input is wrong |
+//! | 1 | the run or a check failed, `md minimize` did not converge, or a file could not be written |
+//! | 2 | the command line or the input is wrong, the restart does not fit it, or the folder is in use |
 //!
 //! A third party's program with energies of its own is one line:
 //!
@@ -30,8 +30,15 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// What exit statuses mean.
+const STATUSES: &str = "\
+Exit status:
+  0  done; also a run that was interrupted and can be resumed
+  1  the run or a check failed, `md minimize` did not converge, or a file could not be written
+  2  the command line or the input is wrong, the restart does not fit it, or the folder is in use";
+
 #[derive(Parser)]
-#[command(name = "md", version, about = "Molecular dynamics in which every energy is written once", long_about = None)]
+#[command(name = "md", version, about = "Molecular dynamics in which every energy is written once", long_about = None, after_help = STATUSES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -71,7 +78,7 @@ struct How {
     /// Threads to compute with [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Replace the run that is in the folder
+    /// Replace the run in the folder: that of --output, or else the latest of this input's (outputs/…, -2, -3 …)
     #[arg(long)]
     force: bool,
     /// Print nothing but errors
@@ -91,6 +98,11 @@ struct Failure {
 }
 
 impl Failure {
+    /// With a last line about what to do.
+    fn with_help(mut self, help: &str) -> Self {
+        self.message = format!("{}\nhelp: {help}", self.message.trim_end());
+        self
+    }
     /// The run or a check failed.
     fn failed(message: impl Display) -> Self {
         Self { status: 1, message: format!("error: {message}") }

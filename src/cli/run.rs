@@ -21,7 +21,7 @@ pub(super) struct Run {
     /// Folder for the results [default: outputs/<input's name>, or the next free -2, -3 …]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Go on from the restart file in the folder
+    /// Go on with the run in the folder: that of --output, or else the latest of this input's (outputs/…, -2, -3 …)
     #[arg(long, conflicts_with = "force")]
     resume: bool,
     /// Stop, ready to be resumed, after this time: "30 min", "1 h 30 min", "90 s"
@@ -31,9 +31,14 @@ pub(super) struct Run {
     how: How,
 }
 
+/// What to know where the input of a run that is resumed cannot be read.
+const RESUMING: &str = "to resume, the input and the files that it names are needed as well. If a structure file is lost, any \
+    with the same atoms in the same order and the same cell will do: positions and velocities come from the restart file";
+
 impl Run {
     pub(super) fn run(self, catalog: &Catalog) -> Outcome {
-        let plan = self.input.plan_with_steps(self.steps, catalog, self.how.quiet)?;
+        let plan = self.input.plan_with_steps(self.steps, catalog, self.how.quiet);
+        let plan = plan.map_err(|failure| if self.resume { failure.with_help(RESUMING) } else { failure })?;
         let stem = self.input.stem();
         let directory =
             directory(self.output.as_deref(), &stem, self.resume, self.how.force, self.how.quiet)?;
@@ -116,24 +121,28 @@ pub(super) fn directory(
         k => Path::new("outputs").join(format!("{stem}-{k}")),
     };
     let free = (1..).find(|&k| !holds_run(&place(k))).unwrap_or(1);
+    let latest = (free > 1).then(|| place(free - 1));
     if resume {
-        let last = place(free - 1);
-        if free == 1 || !last.join(files::RESTART).exists() {
+        let Some(latest) = latest.filter(|p| p.join(files::RESTART).exists()) else {
             let message =
                 format!("there is no run of `{stem}` to resume in outputs; say which with --output");
             return Err(Failure::wrong(message));
+        };
+        note(format!("resuming the run in {}", latest.display()));
+        return Ok(latest);
+    }
+    match latest {
+        Some(latest) if force => {
+            note(format!("replacing the run in {}", latest.display()));
+            Ok(latest)
         }
-        note(format!("resuming the run in {}", last.display()));
-        return Ok(last);
+        Some(latest) => {
+            let (latest, free) = (latest.display(), place(free));
+            note(format!("{latest} holds a run already; this one goes into {}", free.display()));
+            Ok(free)
+        }
+        None => Ok(place(free)),
     }
-    if force {
-        return Ok(place(1));
-    }
-    if free > 1 {
-        let last = place(free - 1);
-        note(format!("{} holds a run already; this one goes into {}", last.display(), place(free).display()));
-    }
-    Ok(place(free))
 }
 
 /// A time such as "30 min", "1 h 30 min", "1.5h" or "45 s".

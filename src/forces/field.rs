@@ -34,6 +34,11 @@ impl<E: FieldEnergy> FieldLaw<E> {
 impl<E: FieldEnergy> Law for FieldLaw<E> {
     type Energy = E;
 
+    /// (its atoms are at places)
+    fn translates(&self) -> bool {
+        false
+    }
+
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], q: &[P]) -> S {
         let mut total = S::constant(0.0);
         for ((&atom, &row), &anchor) in self.atoms.iter().zip(&self.rows).zip(&self.anchors) {

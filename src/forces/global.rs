@@ -26,6 +26,11 @@ impl<E: GlobalEnergy> GlobalLaw<E> {
 impl<E: GlobalEnergy> Law for GlobalLaw<E> {
     type Energy = E;
 
+    /// (its atoms are at places)
+    fn translates(&self) -> bool {
+        false
+    }
+
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
         let places: Vec<_> = self.atoms.iter().map(|&i| view.place(i as usize)).collect();
         E::energy(&places, &self.masses(view.frame), &p[0])

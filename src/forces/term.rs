@@ -129,6 +129,12 @@ pub trait Law: Send + Sync + 'static {
     /// Energy, forces and virial, each interaction differentiated by itself.
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink);
 
+    /// Whether it is a function of vectors between atoms, so that moving all of them alike changes nothing. Where that
+    /// is not so by construction, it may still be found out.
+    fn translates(&self) -> bool {
+        true
+    }
+
     /// Which neighbours take part, for what is said about them outside the kernels.
     fn reach(&self) -> Option<Reach<'_>> {
         None
@@ -215,6 +221,8 @@ pub trait Term: Send + Sync {
     fn record_nested<'t>(&self, view: &View<Var<'t, Dual<f64>>>) -> Var<'t, Dual<f64>>;
     /// Energy, forces and virial.
     fn fused(&mut self, frame: &Frame, sink: &mut Sink);
+    /// See [`Law::translates`].
+    fn translates(&self) -> bool;
     /// See [`Law::reach`].
     fn reach(&self) -> Option<Reach<'_>>;
 }
@@ -274,6 +282,9 @@ impl<L: Law> Term for Entry<L> {
     }
     fn fused(&mut self, frame: &Frame, sink: &mut Sink) {
         self.law.fused(frame, &self.prepared, sink);
+    }
+    fn translates(&self) -> bool {
+        self.law.translates()
     }
     fn reach(&self) -> Option<Reach<'_>> {
         self.law.reach()

@@ -1,13 +1,13 @@
 //! The restart file: everything that the next step depends on.
 //!
 //! ```text
-//! md-restart 1\n  <FNV-1a of the rest, 8 bytes>  <a Restart in postcard's encoding>
+//! md-restart 2\n  <FNV-1a of the rest, 8 bytes>  <a Restart in postcard's encoding>
 //! ```
 //!
 //! Positions are stored on their grid and velocities as their bits, so a run that goes on from here takes the
 //! very steps that it would have taken. The file is replaced as a whole: there is always a good one.
 
-use super::{reason, write_whole};
+use super::{Tally, reason, write_whole};
 use crate::integrate::Memory;
 use crate::system::State;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The first bytes of a restart file, up to the version.
 const MAGIC: &[u8] = b"md-restart ";
 /// The version of the encoding.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A 64-bit fingerprint of numbers and words (FNV-1a over their bytes), the same on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,12 +97,16 @@ pub struct Restart {
     pub done: u64,
     /// The state.
     pub state: State,
-    /// What the integrator has to remember.
+    /// What the integrator or minimiser has to remember.
     pub memory: Memory,
     /// The energy of each term at these positions, in kJ/mol; empty when they were not known.
     pub energies: Vec<f64>,
     /// What makes the conserved energy continue from stage to stage.
     pub account: Account,
+    /// What the table of energies held.
+    pub rows: Tally,
+    /// What each trajectory held.
+    pub frames: Vec<Tally>,
 }
 
 /// What makes the conserved energy continue over stages, which begin with an empty reservoir and perhaps with new
@@ -228,6 +232,8 @@ mod tests {
             memory: Memory { integrator: "langevin".into(), numbers: vec![-0.1] },
             energies: vec![-3.25],
             account: Account { carried: 1.5, handed_over: None },
+            rows: Tally { count: 3, last: Some(20_000) },
+            frames: vec![Tally::default()],
         }
     }
 
@@ -263,7 +269,7 @@ mod tests {
             assert!(message(&wrong).contains("is damaged: its checksum"));
         }
         assert!(message(b"step,time").contains("is no restart file"));
-        assert!(message(b"md-restart 2\nabc").contains("of version 2"));
+        assert!(message(b"md-restart 1\nabc").contains("of version 1"));
         let gone = Restart::read(&dir.path().join("none")).unwrap_err().to_string();
         assert!(gone.contains("cannot read") && gone.contains("no such file"));
     }

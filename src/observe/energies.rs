@@ -6,7 +6,7 @@
 //!
 //! Numbers have as many digits as bring back the same bits when read, and no more.
 
-use super::reason;
+use super::{Kept, Tally, reason, synchronize};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -105,7 +105,7 @@ pub struct EnergyTable {
     path: PathBuf,
     writer: csv::Writer<File>,
     terms: Vec<String>,
-    last: Option<u64>,
+    tally: Tally,
     text: String,
 }
 
@@ -122,7 +122,7 @@ impl EnergyTable {
             }
         }
         let file = File::create(path).map_err(|e| failed("create", path, e))?;
-        let mut table = EnergyTable::over(path, file, terms, None);
+        let mut table = EnergyTable::over(path, file, terms, Tally::default());
         let header = COLUMNS.into_iter().chain(table.terms.iter().map(String::as_str));
         table.writer.write_record(header).map_err(|e| failed("write", path, io(e)))?;
         table.flush()?;
@@ -138,19 +138,24 @@ impl EnergyTable {
     /// # Errors
     /// If the file cannot be read or cut, or is not a table of energies.
     pub fn resume(path: &Path, step: u64) -> Result<EnergyTable, EnergyTableError> {
+        EnergyTable::go_on(path, EnergyTable::kept(path, step)?)
+    }
+
+    /// What [`EnergyTable::resume`] would keep. The file stays as it is.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is not a table of energies.
+    pub fn kept(path: &Path, step: u64) -> Result<Kept, EnergyTableError> {
         let malformed = |line: u64, message: String| EnergyTableError::Malformed {
             path: path.into(),
             line: line.max(1),
             message,
         };
-        let mut file =
-            OpenOptions::new().read(true).write(true).open(path).map_err(|e| failed("continue", path, e))?;
+        let mut file = File::open(path).map_err(|e| failed("continue", path, e))?;
         let end = whole_lines(&mut file).map_err(|e| failed("read", path, e))?;
         file.seek(SeekFrom::Start(0)).map_err(|e| failed("read", path, e))?;
 
-        let mut terms = Vec::new();
-        let mut last = None;
-        let mut keep;
+        let mut kept = Kept::default();
         {
             let mut reader = csv::ReaderBuilder::new()
                 .has_headers(false)
@@ -171,13 +176,13 @@ impl EnergyTable {
             let Some((line, after)) = next(&mut record)? else {
                 return Err(malformed(1, "the header is missing".into()));
             };
-            keep = after;
+            kept.end = after;
             if record.len() < COLUMNS.len() || record.iter().zip(COLUMNS).any(|(a, b)| a != b.as_bytes()) {
                 return Err(malformed(line, format!("the header must start with {}", COLUMNS.join(","))));
             }
             let columns = record.len();
             for field in record.iter().skip(COLUMNS.len()) {
-                terms.push(String::from_utf8_lossy(field).into_owned());
+                kept.terms.push(String::from_utf8_lossy(field).into_owned());
             }
             while let Some((line, after)) = next(&mut record)? {
                 let found =
@@ -192,21 +197,33 @@ impl EnergyTable {
                     let message = format!("{} fields, but the header names {columns} columns", record.len());
                     return Err(malformed(line, message));
                 }
-                if let Some(before) = last.filter(|last| *last >= here) {
+                if let Some(before) = kept.steps.last().filter(|last| **last >= here) {
                     return Err(malformed(line, format!("step {here} follows step {before}")));
                 }
-                (last, keep) = (Some(here), after);
+                kept.steps.push(here);
+                kept.end = after;
             }
         }
-        file.set_len(keep).map_err(|e| failed("shorten", path, e))?;
-        file.seek(SeekFrom::Start(keep)).map_err(|e| failed("continue", path, e))?;
-        Ok(EnergyTable::over(path, file, terms, last))
+        Ok(kept)
     }
 
-    fn over(path: &Path, file: File, terms: Vec<String>, last: Option<u64>) -> EnergyTable {
+    /// Goes on with a table, of which only that is kept.
+    ///
+    /// # Errors
+    /// If the file cannot be cut.
+    pub fn go_on(path: &Path, kept: Kept) -> Result<EnergyTable, EnergyTableError> {
+        let file = OpenOptions::new().write(true).open(path);
+        let mut file = file.map_err(|e| failed("continue", path, e))?;
+        file.set_len(kept.end).map_err(|e| failed("shorten", path, e))?;
+        file.seek(SeekFrom::Start(kept.end)).map_err(|e| failed("continue", path, e))?;
+        let tally = kept.tally();
+        Ok(EnergyTable::over(path, file, kept.terms, tally))
+    }
+
+    fn over(path: &Path, file: File, terms: Vec<String>, tally: Tally) -> EnergyTable {
         // Rows may differ from the header only by our own check, which knows the step.
         let writer = csv::WriterBuilder::new().flexible(true).from_writer(file);
-        EnergyTable { path: path.into(), writer, terms, last, text: String::new() }
+        EnergyTable { path: path.into(), writer, terms, tally, text: String::new() }
     }
 
     /// Adds a row.
@@ -223,11 +240,11 @@ impl EnergyTable {
                 expected: self.terms.len(),
             });
         }
-        if let Some(last) = self.last.filter(|last| *last >= row.step) {
+        if let Some(last) = self.tally.last.filter(|last| *last >= row.step) {
             return Err(EnergyTableError::Order { path: self.path.clone(), step: row.step, last });
         }
         self.write(row).map_err(|e| failed("write", &self.path, io(e)))?;
-        self.last = Some(row.step);
+        self.tally.add(row.step);
         Ok(())
     }
 
@@ -256,9 +273,23 @@ impl EnergyTable {
         self.writer.flush().map_err(|e| failed("write", &self.path, e))
     }
 
+    /// The same, and to the disk.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn synchronize(&mut self) -> Result<(), EnergyTableError> {
+        self.flush()?;
+        synchronize(self.writer.get_ref()).map_err(|e| failed("write", &self.path, e))
+    }
+
     /// The step of the last row, if there is one.
     pub fn last_step(&self) -> Option<u64> {
-        self.last
+        self.tally.last
+    }
+
+    /// How many rows there are.
+    pub fn tally(&self) -> Tally {
+        self.tally
     }
 
     /// The names of the terms, in the order of their columns.
@@ -478,8 +509,12 @@ mod tests {
         assert_eq!(full, "cannot write /dev/full: the disk is full");
 
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let mut table =
-            EnergyTable::over(Path::new("x/energies.csv"), file, vec!["a".into(), "b".into()], None);
+        let mut table = EnergyTable::over(
+            Path::new("x/energies.csv"),
+            file,
+            vec!["a".into(), "b".into()],
+            Tally::default(),
+        );
         let error = (0..10_000).find_map(|step| table.append(&row(step)).err()).unwrap();
         assert_eq!(error.to_string(), "cannot write x/energies.csv: the disk is full");
     }

@@ -143,6 +143,12 @@ impl Progress {
         }
     }
 
+    /// There is nothing more to do, although steps are left.
+    pub fn ended(mut self) -> Self {
+        self.span.last = self.step;
+        self
+    }
+
     /// Ends with a last line that stays, also when the run stopped early.
     pub fn finish(mut self, message: &str) {
         let line = self.span.summary(self.step, self.start.elapsed(), message);
@@ -249,6 +255,13 @@ impl Span {
     /// What was done, in a line.
     fn summary(&self, step: u64, elapsed: Duration, message: &str) -> String {
         let done = step.saturating_sub(self.resumed);
+        if done == 0 {
+            let line = match step < self.last {
+                true => format!("stopped at step {} of {}", human_count(step), human_count(self.last)),
+                false => "nothing left to do".into(),
+            };
+            return with_message(line, message);
+        }
         let (rate, per_day) = speeds(done, elapsed, self.time_step);
         let speed = per_day.map_or(rate.clone(), |per_day| format!("{rate}, {per_day}"));
         let time = human_time(elapsed.as_secs_f64());
@@ -409,6 +422,11 @@ mod tests {
             short.summary(1_200, minute, "E −3 kJ/mol"),
             "1,200 steps in 1 min (20.0 steps/s), E −3 kJ/mol"
         );
+        assert_eq!(
+            Span { resumed: 1_200, ..short }.summary(1_200, minute, "T 1 K"),
+            "nothing left to do, T 1 K"
+        );
+        assert_eq!(Span { resumed: 9, ..short }.summary(9, minute, ""), "stopped at step 9 of 1,200");
         assert_eq!(
             short.summary(600, minute, ""),
             "600 steps in 1 min (10.0 steps/s), stopped at step 600 of 1,200"

@@ -1,6 +1,6 @@
 //! Trajectory files being written, and the structure that a run leaves behind.
 
-use super::{reason, write_whole};
+use super::{Kept, Tally, reason, synchronize, write_whole};
 use crate::formats::{
     AtomLabel, Digits, Format, FormatError, Frame, FrameUnits, Precision, TrajectoryWriter, scan_file, writer,
 };
@@ -81,7 +81,7 @@ pub struct TrajectoryFile {
     writer: Box<dyn TrajectoryWriter + Send>,
     view: View,
     frame: Frame,
-    last: Option<u64>,
+    tally: Tally,
 }
 
 impl TrajectoryFile {
@@ -97,30 +97,34 @@ impl TrajectoryFile {
         view: View,
     ) -> Result<Self, TrajectoryError> {
         let file = File::create(path).map_err(|e| failed("create", path, e))?;
-        Self::over(path, file, format, decimals, view, None)
+        Self::over(path, file, format, decimals, view, Tally::default())
     }
 
-    /// Goes on with a file from the given step: later frames, and one cut short, are cut off. A file that is not
-    /// there is made.
+    /// What a file has up to the given step. The file stays as it is.
     ///
     /// # Errors
-    /// If the file cannot be read or cut.
-    pub fn resume(
+    /// If the file cannot be read.
+    pub fn kept(path: &Path, format: Format, step: u64) -> Result<Kept, TrajectoryError> {
+        let scan = scan_file(path, format)?;
+        let end = scan.end_of_step(step).ok_or_else(|| TrajectoryError::NoStep(path.into()))?;
+        let steps = scan.frames.iter().take_while(|f| f.end <= end).filter_map(|f| f.step).collect();
+        Ok(Kept { steps, end, terms: Vec::new() })
+    }
+
+    /// Goes on with a file, of which only that is kept.
+    ///
+    /// # Errors
+    /// If the file cannot be cut.
+    pub fn go_on(
         path: &Path,
         format: Format,
         decimals: Option<usize>,
         view: View,
-        step: u64,
+        kept: &Kept,
     ) -> Result<Self, TrajectoryError> {
-        if !path.exists() {
-            return Self::create(path, format, decimals, view);
-        }
-        let scan = scan_file(path, format)?;
-        let end = scan.end_of_step(step).ok_or_else(|| TrajectoryError::NoStep(path.into()))?;
-        let last = scan.frames.iter().take_while(|f| f.end <= end).last().and_then(|f| f.step);
         let file = OpenOptions::new().append(true).open(path).map_err(|e| failed("continue", path, e))?;
-        file.set_len(end).map_err(|e| failed("shorten", path, e))?;
-        Self::over(path, file, format, decimals, view, last)
+        file.set_len(kept.end).map_err(|e| failed("shorten", path, e))?;
+        Self::over(path, file, format, decimals, view, kept.tally())
     }
 
     fn over(
@@ -129,7 +133,7 @@ impl TrajectoryFile {
         format: Format,
         decimals: Option<usize>,
         mut view: View,
-        last: Option<u64>,
+        tally: Tally,
     ) -> Result<Self, TrajectoryError> {
         let mut precision = Precision::default();
         if let Some(decimals) = decimals {
@@ -146,7 +150,7 @@ impl TrajectoryFile {
         }
         let out = file.try_clone().map_err(|e| failed("write", path, e))?;
         let frame = Frame { title: view.title.clone(), ..Frame::default() };
-        Ok(Self { path: path.into(), file, writer: writer(out, format, precision), view, frame, last })
+        Ok(Self { path: path.into(), file, writer: writer(out, format, precision), view, frame, tally })
     }
 
     /// Appends a frame, unless the file has one of that step or a later one already.
@@ -154,7 +158,7 @@ impl TrajectoryFile {
     /// # Errors
     /// If it cannot be written; the file then still holds all frames before.
     pub fn append(&mut self, state: &State) -> Result<(), TrajectoryError> {
-        if self.last.is_some_and(|last| last >= state.step) {
+        if self.tally.last.is_some_and(|last| last >= state.step) {
             return Ok(());
         }
         self.view.fill(state, &mut self.frame);
@@ -166,13 +170,21 @@ impl TrajectoryFile {
             }
             return Err(failed("write", &self.path, error));
         }
-        self.last = Some(state.step);
+        self.tally.add(state.step);
         Ok(())
     }
 
-    /// The step of the last frame, if there is one.
-    pub fn last_step(&self) -> Option<u64> {
-        self.last
+    /// Brings all frames to the disk.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn synchronize(&self) -> Result<(), TrajectoryError> {
+        synchronize(&self.file).map_err(|e| failed("write", &self.path, e))
+    }
+
+    /// How many frames there are.
+    pub fn tally(&self) -> Tally {
+        self.tally
     }
 
     /// The file.

@@ -1,5 +1,6 @@
 //! A run that cannot go on.
 
+use crate::forces::ForceError;
 use crate::integrate::StepError;
 use std::fmt;
 
@@ -68,10 +69,13 @@ pub(super) fn in_words(error: &StepError, now: u64) -> (u64, String) {
     }
 }
 
-/// The atom to blame, where no partner of it is known.
+/// The atom in which it showed.
 pub(super) fn atom_of(error: &StepError) -> Option<usize> {
     match error {
         StepError::Escaped { escaped, .. } => Some(escaped.atom),
+        StepError::Forces { error: ForceError::NotFinite { atom, closest, .. }, .. } => {
+            atom.or(closest.map(|c| c.atoms[0]))
+        }
         _ => None,
     }
 }

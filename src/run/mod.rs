@@ -11,16 +11,21 @@
 //! where a run was interrupted: N + M steps give the same bytes as N steps, a restart and M steps, with any
 //! numbers of threads.
 //!
-//! **Minimisers** start afresh every [`SEGMENT`] steps, and restarts of a minimisation are taken there. A
-//! minimisation that ends by itself has a row for its end.
+//! **Minimisers** can go on from any step as well: what they remember is in the restart file. Theirs is written
+//! also when [`LONGEST_WAIT`] has passed since the last one, as their steps may take long. A minimisation that ends
+//! by itself has a row for its end.
+//!
+//! **The time limit** leaves every process a step at least, so that a run that is resumed often enough comes to its
+//! end.
 //!
 //! **Temperature** is 2K/(f k) with f = 3N − 3 where neither the integrator nor the energy changes the total
-//! momentum (whether the energy depends on where the system as a whole is, is found out by moving it), else
+//! momentum (whether a field depends on where the system as a whole is, is found out by moving it), else
 //! f = 3N. **Pressure** is (2K + tr W)/3V, in bar or in reduced units. **Conserved** is potential and kinetic
 //! energy with that of the integrator's reservoir. It continues from stage to stage: what new velocities or an emptied
 //! reservoir change is carried along. (A minimiser conserves nothing: after it, it starts anew.)
 
 mod breakdown;
+mod folder;
 mod observers;
 mod statistics;
 mod summary;
@@ -43,11 +48,12 @@ use crate::observe::checkpoint::{Account, Fingerprint, Identity, Restart, Restar
 use crate::observe::energies::{EnergyTable, EnergyTableError};
 use crate::observe::progress::{Mode, Progress};
 use crate::observe::trajectory::{TrajectoryError, TrajectoryFile, View, write_structure};
-use crate::observe::{reason, write_whole};
+use crate::observe::{Kept, Tally, reason, write_whole};
 use crate::plot::scale::significant;
 use crate::plot::{PlotError, UnitLabels};
 use crate::system::{Atoms, Cell, Positions, State};
 use crate::units::UnitSystem;
+use folder::Folder;
 use observers::Observers;
 use potentials::Vec3;
 use std::cell::{Cell as Mutable, RefCell};
@@ -57,8 +63,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Steps after which a minimiser starts afresh.
-pub const SEGMENT: u64 = 1000;
+/// How long a minimisation may go on without a restart file.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The files that every run has in its folder, besides trajectories.
 pub mod files {
@@ -72,6 +78,8 @@ pub mod files {
     pub const INPUT: &str = "run.toml";
     /// The last state in order before a run broke down.
     pub const LAST_GOOD: &str = "last-good.xyz";
+    /// Held by the process that writes the others, and gone when it has ended.
+    pub const LOCK: &str = ".lock";
 }
 
 /// How to run.
@@ -81,6 +89,9 @@ pub struct RunOptions {
     pub directory: PathBuf,
     /// Whether to go on from the restart file in the directory.
     pub resume: bool,
+    /// Whether there is a restart file. If not, the structure that was reached is written also where the run is
+    /// stopped.
+    pub resumable: bool,
     /// Steps of the last stage, instead of the plan's.
     pub steps: Option<u64>,
     /// How many threads; none for those of the present pool.
@@ -99,6 +110,7 @@ impl RunOptions {
         Self {
             directory: directory.into(),
             resume: false,
+            resumable: true,
             steps: None,
             threads: None,
             max_time: None,
@@ -121,6 +133,26 @@ pub enum RunError {
         path: PathBuf,
         /// Why not.
         source: std::io::Error,
+    },
+    /// Another run goes on in the folder.
+    #[error(
+        "{} is in use: another run{} is writing there; wait until it has ended, or name another folder (--output)",
+        .path.display(),
+        .process.map_or_else(String::new, |id| format!(" (process {id})"))
+    )]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+        /// The process, if it is known.
+        process: Option<u32>,
+    },
+    /// Something else stands where the folder should be.
+    #[error("{} cannot be the folder for the results: {message}", .path.display())]
+    NoFolder {
+        /// The folder.
+        path: PathBuf,
+        /// What is there, and what to do.
+        message: String,
     },
     /// The table of energies could not be written or continued.
     #[error(transparent)]
@@ -189,6 +221,8 @@ impl RunError {
         matches!(
             self,
             Refused { .. }
+                | Busy { .. }
+                | NoFolder { .. }
                 | Memory { .. }
                 | NoStages
                 | Forces(_)
@@ -221,25 +255,36 @@ pub fn run(plan: Plan, options: &RunOptions) -> Result<Summary, RunError> {
 }
 
 /// Whether the total momentum is left alone by the energy: whether it stays the same, but for rounding, when the
-/// system is moved as a whole.
+/// system is moved as a whole. Of terms that are functions of vectors between atoms that is known; others are tried.
 ///
 /// # Errors
 /// Energies that cannot be computed.
 pub fn conserves_momentum(evaluator: &mut Evaluator, state: &State) -> Result<bool, ForceError> {
-    let here = evaluator.energies(&state.cell, &state.positions, None, None)?;
+    let doubtful: Vec<bool> = evaluator.terms().iter().map(|term| !term.translates()).collect();
+    if !doubtful.contains(&true) {
+        return Ok(true);
+    }
+    let mut energies = |moves: Option<&[Vec3<f64>]>| -> Result<Vec<f64>, ForceError> {
+        let all = evaluator.energies(&state.cell, &state.positions, moves, None)?;
+        Ok(all.into_iter().zip(&doubtful).filter_map(|(energy, doubt)| doubt.then_some(energy)).collect())
+    };
+    let here = energies(None)?;
     let scale: f64 = 1.0 + here.iter().map(|e| e.abs()).sum::<f64>();
     let mut moves = vec![Vec3::new(0.0, 0.0, 0.0); state.positions.len()];
-    // near and far along each axis: a field may be flat nearby
+    // near and far along each axis, both ways: a field may be flat nearby
     for way in [
         [0.1, 0.0, 0.0],
         [0.0, 0.1, 0.0],
         [0.0, 0.0, 0.1],
         [1e3, 0.0, 0.0],
+        [-1e3, 0.0, 0.0],
+        [0.0, 1e3, 0.0],
         [0.0, -1e3, 0.0],
         [0.0, 0.0, 1e3],
+        [0.0, 0.0, -1e3],
     ] {
         moves.fill(Vec3::new(way[0], way[1], way[2]));
-        let there = evaluator.energies(&state.cell, &state.positions, Some(&moves), None)?;
+        let there = energies(Some(&moves))?;
         // (a NaN counts as changed)
         let changed = |(a, b): (&f64, &f64)| {
             (a - b).abs().partial_cmp(&(1e-8 * scale)).is_none_or(std::cmp::Ordering::is_gt)
@@ -298,6 +343,7 @@ impl ForceSource for Watched<'_> {
 /// A run under way.
 struct Session<'a> {
     options: &'a RunOptions,
+    folder: Folder,
     started: Instant,
     boltzmann: f64,
     seed: u64,
@@ -344,6 +390,7 @@ impl<'a> Session<'a> {
             protocol: 0,
             output: of_output(&plan),
         };
+        let folder = Folder::claim(directory)?;
         let restart = match options.resume {
             true => {
                 let restart = Restart::read(&restart_path)?;
@@ -351,22 +398,11 @@ impl<'a> Session<'a> {
                     .map_err(|message| RunError::Refused { path: restart_path.clone(), message })?;
                 Some(restart)
             }
-            false => {
-                make_folder(directory)?;
-                // (an old one beside new files would be worse than none)
-                for old in [&restart_path, &directory.join(files::LAST_GOOD)] {
-                    match std::fs::remove_file(old) {
-                        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                            return Err(RunError::File { action: "replace", path: old.clone(), source: e });
-                        }
-                        _ => {}
-                    }
-                }
-                None
-            }
+            false => None,
         };
 
         let mut evaluator = Evaluator::new(plan.setup).map_err(RunError::Forces)?;
+        let written = restart.as_ref().map(|r| (r.state.step, r.rows, r.frames.clone()));
         let (stage, done, memory, state, energies, account) = match restart {
             Some(r) => (r.stage as usize, r.done, r.memory, r.state, r.energies, r.account),
             None => (0, 0, Memory::default(), plan.state, Vec::new(), Account::default()),
@@ -390,6 +426,37 @@ impl<'a> Session<'a> {
         let ranges = evaluator.terms().iter().filter_map(|t| t.list_need()).map(|need| need.range);
         let farthest = 0.5 * ranges.filter(|r| *r > 0.0).fold(f64::INFINITY, f64::min);
 
+        let table_path = directory.join(files::ENERGIES);
+        let trajectory_paths: Vec<PathBuf> =
+            plan.output.trajectories.iter().map(|t| directory.join(&t.file)).collect();
+        // (all files are looked at before any is cut)
+        let (mut rows_kept, mut frames_kept) = (None, vec![None; trajectory_paths.len()]);
+        if let Some((step, rows, frames)) = written {
+            let check = |path: &Path, what, expected, look: &dyn Fn() -> Result<Kept, String>| {
+                kept(path, what, expected, look)
+                    .map_err(|message| RunError::Refused { path: restart_path.clone(), message })
+            };
+            let look = || EnergyTable::kept(&table_path, step).map_err(|e| e.to_string());
+            rows_kept = check(&table_path, "rows", rows, &look)?;
+            for (k, t) in plan.output.trajectories.iter().enumerate() {
+                let path = &trajectory_paths[k];
+                let look = || TrajectoryFile::kept(path, t.format, step).map_err(|e| e.to_string());
+                let expected = frames.get(k).copied().unwrap_or_default();
+                frames_kept[k] = check(path, "frames", expected, &look)?;
+            }
+        }
+        if !options.resume {
+            // (old ones beside new files would be worse than none)
+            for old in [files::RESTART, files::FINAL, files::LAST_GOOD] {
+                let path = directory.join(old);
+                match std::fs::remove_file(&path) {
+                    Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(RunError::File { action: "replace", path, source });
+                    }
+                    _ => {}
+                }
+            }
+        }
         write_text(&directory.join(files::INPUT), &plan.echo)?;
         let reduced = plan.units == UnitSystem::Lj;
         let everything = View {
@@ -400,13 +467,12 @@ impl<'a> Session<'a> {
             unwrapped: true,
             velocities: true,
         };
-        let energies = directory.join(files::ENERGIES);
-        let table = match options.resume {
-            true => EnergyTable::resume(&energies, state.step)?,
-            false => EnergyTable::create(&energies, &identity.terms)?,
+        let table = match rows_kept {
+            Some(kept) => EnergyTable::go_on(&table_path, kept)?,
+            None => EnergyTable::create(&table_path, &identity.terms)?,
         };
         let mut trajectories = Vec::new();
-        for t in &plan.output.trajectories {
+        for ((t, path), kept) in plan.output.trajectories.iter().zip(&trajectory_paths).zip(frames_kept) {
             let view = View {
                 atoms: t.atoms.clone(),
                 labels: t.atoms.iter().map(|&i| everything.labels[i as usize].clone()).collect(),
@@ -414,16 +480,16 @@ impl<'a> Session<'a> {
                 velocities: t.velocities,
                 ..everything.clone()
             };
-            let path = directory.join(&t.file);
-            trajectories.push(match options.resume {
-                true => TrajectoryFile::resume(&path, t.format, t.decimals, view, state.step)?,
-                false => TrajectoryFile::create(&path, t.format, t.decimals, view)?,
+            trajectories.push(match kept {
+                Some(kept) => TrajectoryFile::go_on(path, t.format, t.decimals, view, &kept)?,
+                None => TrajectoryFile::create(path, t.format, t.decimals, view)?,
             });
         }
         let observers =
             Observers::new(directory.clone(), table, trajectories, everything, state.clone(), reduced);
         let mut session = Session {
             options,
+            folder,
             started,
             boltzmann: plan.boltzmann,
             seed: plan.seed,
@@ -466,7 +532,8 @@ impl<'a> Session<'a> {
                 Failure::Step(error) => {
                     let (step, what) = breakdown::in_words(&error, self.state.step);
                     let atom = breakdown::atom_of(&error);
-                    RunError::from(Box::new(self.observers.broke_down(&stage, step, what, atom)))
+                    let time_step = time_step(&stage.task);
+                    RunError::from(Box::new(self.observers.broke_down(&stage, time_step, (step, what, atom))))
                 }
                 Failure::TooFast(TooFast { atom, distance, limit }) => {
                     let unit = if self.reduced { "σ" } else { "nm" };
@@ -476,7 +543,9 @@ impl<'a> Session<'a> {
                         atom + 1
                     );
                     let step = self.state.step;
-                    RunError::from(Box::new(self.observers.broke_down(&stage, step, what, Some(atom))))
+                    let time_step = time_step(&stage.task);
+                    let what = (step, what, Some(atom));
+                    RunError::from(Box::new(self.observers.broke_down(&stage, time_step, what)))
                 }
                 Failure::Other(error) => {
                     // rows that can still be written should be
@@ -504,7 +573,11 @@ impl<'a> Session<'a> {
         self.observers.flush()?;
         let directory = &self.options.directory;
         let mut notes = Vec::new();
-        if ending == Ending::Complete {
+        if !self.folder.is_locked() {
+            notes
+                .push("the file system has no locks: nothing keeps another run out of the folder".to_owned());
+        }
+        if ending == Ending::Complete || !self.options.resumable {
             write_structure(&directory.join(files::FINAL), &self.observers.everything, &self.state)?;
         }
         let labels = if self.reduced { UnitLabels::reduced() } else { UnitLabels::default() };
@@ -553,6 +626,7 @@ impl<'a> Session<'a> {
             },
             list_builds: self.evaluator.list_builds(),
             ending,
+            resumable: self.options.resumable,
             restart_step: self.observers.restart_step,
             temperature: measured.temperature,
             pressure: measured.pressure,
@@ -563,7 +637,7 @@ impl<'a> Session<'a> {
     }
 
     fn one_stage(&mut self, stage: &Stage) -> Result<Flow, Failure> {
-        if let Some(ending) = self.asked_to_stop() {
+        if let Some(ending) = asked_to_stop(self.options, self.started, self.state.step > self.first_step) {
             return Ok(Flow::Break(ending));
         }
         if self.done == 0 {
@@ -616,13 +690,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn asked_to_stop(&self) -> Option<Ending> {
-        asked_to_stop(self.options, self.started)
-    }
-
     /// Writes the restart file, for the beginning of a stage or somewhere within one.
     fn save(&mut self, stage: usize, done: u64, memory: Memory) -> Result<(), RunError> {
         let protocol = protocol(self.seed, &self.stages, stage);
+        if !self.options.resumable {
+            return Ok(());
+        }
         let name = self.stages.get(stage).map_or("", |s| s.name.as_str());
         let identity = Identity { protocol, ..self.identity.clone() };
         self.observers.save(
@@ -651,6 +724,7 @@ impl<'a> Session<'a> {
         }
         let last_stage = self.stage + 1 == self.stages.len();
         let (number, options, started) = (self.stage, self.options, self.started);
+        let first_step = self.first_step;
         let identity =
             Identity { protocol: protocol(self.seed, &self.stages, number), ..self.identity.clone() };
         let Session { state, forces, evaluator, observers, atoms, spent, .. } = self;
@@ -676,7 +750,8 @@ impl<'a> Session<'a> {
                 observers.in_order(motion.state);
             }
             observers.frames(motion.state)?;
-            if done > 0 && done < stage.steps && motion.state.step.is_multiple_of(self.restart_every) {
+            let saved = options.resumable && motion.state.step.is_multiple_of(self.restart_every);
+            if saved && done > 0 && done < stage.steps {
                 motion.complete()?;
                 let here = (number, stage.name.as_str(), done);
                 let energies = &motion.forces.energies;
@@ -693,7 +768,7 @@ impl<'a> Session<'a> {
             if done >= stage.steps {
                 break Flow::Continue(());
             }
-            if let Some(ending) = asked_to_stop(options, started) {
+            if let Some(ending) = asked_to_stop(options, started, motion.state.step > first_step) {
                 break Flow::Break(ending);
             }
             let next = done + 1;
@@ -733,17 +808,20 @@ impl<'a> Session<'a> {
         minimizer: &mut dyn Minimizer,
     ) -> Result<Flow, Failure> {
         self.account = Account::default();
+        if self.done > 0 {
+            minimizer
+                .recall(&self.memory, self.atoms.len())
+                .map_err(|error| RunError::Memory { stage: stage.name.clone(), error })?;
+        }
         let freedom = self.freedom(stage);
         let first = self.state.step - self.done;
         let mut progress = Progress::start(&stage.name, first, first + stage.steps, self.options.progress)
             .resumed_at(self.state.step);
         let last_stage = self.stage + 1 == self.stages.len();
-        let (options, started) = (self.options, self.started);
-        let mut initial = None;
+        let (options, started, first_step) = (self.options, self.started, self.first_step);
+        let restart_every = self.restart_every;
         loop {
-            let before = self.done;
-            let segment = (SEGMENT - before % SEGMENT).min(stage.steps.saturating_sub(before));
-            let base = self.state.step;
+            let (before, begun) = (self.done, Instant::now());
             let seen = RefCell::new(Seen {
                 state: self.state.clone(),
                 energies: self.forces.energies.clone(),
@@ -760,10 +838,10 @@ impl<'a> Session<'a> {
             let mut each = |now: &minimize::Progress| -> ControlFlow<()> {
                 let clock = Instant::now();
                 let mut seen = seen.borrow_mut();
-                seen.state.step = base + now.step;
+                seen.state.step = first + now.step;
                 let Seen { state, energies, virial } = &*seen;
                 let mut observe = || -> Result<(), RunError> {
-                    observers.due(stage, before + now.step, state.step);
+                    observers.due(stage, now.step, state.step);
                     if observers.row_due {
                         observers.row(state, energies, virial, thermal)?;
                         observers.in_order(state);
@@ -776,49 +854,60 @@ impl<'a> Session<'a> {
                 }
                 output += clock.elapsed();
                 progress.update(state.step, || format!("largest force {}", significant(now.force, 3)));
-                stopped = asked_to_stop(options, started);
-                if stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                stopped = asked_to_stop(options, started, state.step > first_step);
+                let save = options.resumable
+                    && (state.step.is_multiple_of(restart_every) || begun.elapsed() >= LONGEST_WAIT);
+                match stopped.is_some() || save && now.step > before {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
             };
-            let report = minimizer.minimize(&mut motion, &Until { force, steps: segment }, &mut each);
-            let report = report.map_err(|error| later(error, base))?;
+            let until = Until { force, steps: stage.steps };
+            let report = minimizer.go_on(&mut motion, &until, &mut each);
+            let report = report.map_err(|error| later(error, first))?;
             self.integration += clock.elapsed().saturating_sub(output);
             self.output += output;
             if let Some(error) = failed {
                 return Err(error.into());
             }
-            self.state.step = base + report.last.step;
-            self.done += report.last.step;
-            let initial = *initial.get_or_insert(report.initial);
-            let out_of_steps = report.ending == minimize::Ending::Steps;
-            if report.ending == minimize::Ending::Stopped {
-                progress.finish("interrupted");
-                return Ok(Flow::Break(stopped.unwrap_or(Ending::Interrupted)));
-            }
-            if out_of_steps && self.done < stage.steps {
-                self.save(self.stage, self.done, Memory::default())?;
-                continue;
-            }
-            let ended = !out_of_steps || !last_stage;
-            if ended {
-                // its last row, which belongs to no interval
+            self.done = report.last.step;
+            self.state.step = first + self.done;
+            // (a row for the end, which belongs to no interval, would be one too many where the run may go on)
+            let goes_on = options.resumable
+                && match report.ending {
+                    minimize::Ending::Stopped => true,
+                    minimize::Ending::Steps => last_stage,
+                    minimize::Ending::Converged | minimize::Ending::Stalled => false,
+                };
+            let checkpoint = report.ending == minimize::Ending::Stopped && stopped.is_none();
+            if goes_on || checkpoint {
+                if self.done > 0 {
+                    self.save(self.stage, self.done, minimizer.memory())?;
+                }
+            } else {
                 self.observers.row_due = self.observers.table.last_step() < Some(self.state.step);
                 if self.observers.row_due {
                     let Forces { energies, virial, .. } = &self.forces;
                     self.observers.row(&self.state, energies, virial, thermal)?;
                 }
                 self.save(self.stage + 1, 0, Memory::default())?;
-            } else if self.done.is_multiple_of(SEGMENT) && self.done > 0 {
-                self.save(self.stage, self.done, Memory::default())?;
+            }
+            if checkpoint {
+                continue;
+            }
+            if let Some(ending) = stopped.filter(|_| report.ending == minimize::Ending::Stopped) {
+                progress.finish(&format!("largest force {}", significant(report.last.force, 3)));
+                return Ok(Flow::Break(ending));
             }
             let minimized = Minimized {
                 stage: stage.name.clone(),
                 steps: self.done,
-                energies: [initial.energy, report.last.energy],
+                energies: [report.initial.energy, report.last.energy],
                 force: report.last.force,
                 asked: force,
                 ending: report.ending,
             };
-            progress.say(&minimized.in_words(self.reduced));
+            progress.ended().finish(&minimized.in_brief());
             self.minimized.push(minimized);
             return Ok(Flow::Continue(()));
         }
@@ -884,11 +973,13 @@ fn later(error: StepError, base: u64) -> StepError {
     }
 }
 
-fn asked_to_stop(options: &RunOptions, started: Instant) -> Option<Ending> {
+/// Whether to stop, and why. The time is not up before this process has taken a step.
+fn asked_to_stop(options: &RunOptions, started: Instant, moved: bool) -> Option<Ending> {
     if options.interrupt.load(Ordering::Relaxed) {
         return Some(Ending::Interrupted);
     }
-    options.max_time.is_some_and(|most| started.elapsed() >= most).then_some(Ending::TimeUp)
+    let over = |most| started.elapsed() >= most;
+    (moved && options.max_time.is_some_and(over)).then_some(Ending::TimeUp)
 }
 
 /// The time step of a stage that integrates.
@@ -899,20 +990,35 @@ fn time_step(task: &Task) -> Option<f64> {
     }
 }
 
-fn make_folder(path: &Path) -> Result<(), RunError> {
-    std::fs::create_dir_all(path).map_err(|source| RunError::File {
-        action: "make the folder",
-        path: path.into(),
-        source,
-    })
-}
-
 fn write_text(path: &Path, text: &str) -> Result<(), RunError> {
     write_whole(path, |out| out.write_all(text.as_bytes())).map_err(|source| RunError::File {
         action: "write",
         path: path.into(),
         source,
     })
+}
+
+/// What a file still has of the rows or frames that the restart expects; None where there is neither a file nor
+/// anything expected of it. If something is missing, what, and what to do.
+fn kept(
+    path: &Path,
+    what: &str,
+    expected: Tally,
+    look: &dyn Fn() -> Result<Kept, String>,
+) -> Result<Option<Kept>, String> {
+    let place = path.display();
+    let lacks = match (path.symlink_metadata().is_ok(), expected.last) {
+        (false, None) => return Ok(None),
+        (false, Some(step)) => format!("{place} is missing, which had {what} up to step {step}"),
+        (true, _) => match look() {
+            Err(error) => error,
+            Ok(kept) => match kept.lacks(expected, what) {
+                None => return Ok(Some(kept)),
+                Some(lacks) => format!("{place} was changed: {lacks}"),
+            },
+        },
+    };
+    Err(format!("{lacks}; put it back as it was, from a copy, or begin anew (--force)"))
 }
 
 /// Whether energies are the same but for what other processors may round differently.

@@ -157,7 +157,12 @@ impl Observers {
         energies: &[f64],
         account: Account,
     ) -> Result<(), RunError> {
-        self.flush()?;
+        // (after a power failure there must not be a restart file that expects more than there is)
+        self.flushed = Instant::now();
+        self.table.synchronize()?;
+        for trajectory in &self.trajectories {
+            trajectory.synchronize()?;
+        }
         let restart = Restart {
             identity,
             stage: u32::try_from(stage).unwrap_or(u32::MAX),
@@ -167,6 +172,8 @@ impl Observers {
             memory,
             energies: energies.to_vec(),
             account,
+            rows: self.table.tally(),
+            frames: self.trajectories.iter().map(TrajectoryFile::tally).collect(),
         };
         restart.write(&self.directory.join(files::RESTART))?;
         self.restart_step = Some(state.step);
@@ -188,7 +195,12 @@ impl Observers {
     }
 
     /// Saves what can be saved of a run that cannot go on, and says where it is.
-    pub fn broke_down(&mut self, stage: &Stage, step: u64, what: String, atom: Option<usize>) -> Breakdown {
+    pub fn broke_down(
+        &mut self,
+        stage: &Stage,
+        time_step: Option<f64>,
+        (step, what, atom): (u64, String, Option<usize>),
+    ) -> Breakdown {
         let mut down = Breakdown { stage: stage.name.clone(), step, what, ..Breakdown::default() };
         let unit = if self.reduced { "σ" } else { "nm" };
         if let (Some(atom), Some(good)) = (atom, &self.good)
@@ -200,14 +212,16 @@ impl Observers {
                 other + 1,
                 significant(distance, 4)
             ));
-            let terms = self.table.terms().iter().zip(&self.row.terms);
-            if let Some((name, energy)) = terms.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
-                let unit = if self.reduced { "ε" } else { "kJ/mol" };
-                down.details.push(format!(
-                    "the largest energy was that of `{name}`, {} {unit}",
-                    significant(*energy, 5)
-                ));
-            }
+        }
+        if let (Some(good), Some(time_step)) = (&self.good, time_step)
+            && let Some((fastest, speed)) = fastest(good)
+        {
+            down.details.push(format!(
+                "at step {} the fastest atom was {}; it moved {} {unit} in a step",
+                good.step,
+                fastest + 1,
+                significant(speed * time_step, 3)
+            ));
         }
         let place = |name: &str| self.directory.join(name).display().to_string();
         match self.table.flush() {
@@ -219,7 +233,7 @@ impl Observers {
             Err(error) => down.kept.push(error.to_string()),
         }
         for t in &self.trajectories {
-            if let Some(last) = t.last_step() {
+            if let Some(last) = t.tally().last {
                 down.kept.push(format!("{} with frames up to step {last}", t.path().display()));
             }
         }
@@ -235,6 +249,12 @@ impl Observers {
         }
         down
     }
+}
+
+/// The atom that is fastest, and its speed.
+fn fastest(state: &State) -> Option<(usize, f64)> {
+    let speeds = state.velocities.iter().map(|[x, y, z]| (x * x + y * y + z * z).sqrt());
+    speeds.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// The atom nearest to one, and its distance.

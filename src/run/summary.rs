@@ -104,6 +104,16 @@ fn steps(n: u64) -> String {
 }
 
 impl Minimized {
+    /// How it ended, and with which force.
+    pub fn in_brief(&self) -> String {
+        let how = match self.ending {
+            minimize::Ending::Converged => "converged",
+            minimize::Ending::Steps | minimize::Ending::Stalled => "NOT converged",
+            minimize::Ending::Stopped => "stopped",
+        };
+        format!("{how}, largest force {}", significant(self.force, 3))
+    }
+
     /// All that in a line.
     pub fn in_words(&self, reduced: bool) -> String {
         let (of_energy, of_force) = if reduced { ("ε", "ε/σ") } else { ("kJ/mol", "kJ/mol/nm") };
@@ -153,6 +163,8 @@ pub struct Summary {
     pub list_builds: u64,
     /// Why it ended.
     pub ending: Ending,
+    /// Whether it can be gone on with at all.
+    pub resumable: bool,
     /// The step of the restart file.
     pub restart_step: Option<u64>,
     /// The temperature of the last stage.
@@ -264,8 +276,12 @@ impl fmt::Display for Summary {
             0 => {}
             1 => writeln!(f, "  lists        built once")?,
             n => {
-                let every = significant(self.steps as f64 / n as f64, 3);
-                writeln!(f, "  lists        built {} times, every {every} steps", human_count(n))?;
+                let every = match self.steps as f64 / n as f64 {
+                    0.0 => String::new(),
+                    x if x <= 1.0 => ", every step".into(),
+                    x => format!(", every {} steps", significant(x, 3)),
+                };
+                writeln!(f, "  lists        built {} times{every}", human_count(n))?;
             }
         }
         for m in &self.minimized {
@@ -298,7 +314,7 @@ impl fmt::Display for Summary {
         for note in &self.notes {
             writeln!(f, "  note         {note}")?;
         }
-        if self.ending != Ending::Complete {
+        if self.ending != Ending::Complete && self.resumable {
             match self.restart_step {
                 Some(step) => {
                     writeln!(f, "  `--resume` goes on from step {}", human_count(step))?;

@@ -1,7 +1,7 @@
 //! FIRE.
 
-use super::{Ending, Minimizer, OnProgress, Report, Until, advance, ending, look};
-use crate::integrate::{BadParameter, Motion, StepError, chunks};
+use super::{Ending, Minimizer, OnProgress, Progress, Recalled, Report, Until, advance, ending, look};
+use crate::integrate::{BadParameter, Memory, MemoryError, Motion, StepError, chunks};
 
 /// The fast inertial relaxation engine, in its second version: damped dynamics of particles of mass 1 u
 /// that is steered downhill, and stopped and turned back half a step whenever it goes uphill.
@@ -19,6 +19,20 @@ use crate::integrate::{BadParameter, Motion, StepError, chunks};
 pub struct Fire {
     time_step: f64,
     cap: f64,
+    going: Option<Going>,
+}
+
+/// Where it is.
+#[derive(Clone, Debug, PartialEq)]
+struct Going {
+    initial: Progress,
+    now: Progress,
+    dt: f64,
+    alpha: f64,
+    /// Steps in a row with P > 0, and with P ≤ 0.
+    downhill: u64,
+    uphill: u64,
+    v: Vec<[f64; 3]>,
 }
 
 const GROW: f64 = 1.1;
@@ -41,6 +55,7 @@ impl Fire {
         Ok(Fire {
             time_step: BadParameter::check("the time step", time_step, false)?,
             cap: BadParameter::check("the longest step", cap, false)?,
+            going: None,
         })
     }
 }
@@ -50,17 +65,56 @@ impl Minimizer for Fire {
         "fire"
     }
 
-    fn minimize(
+    fn forget(&mut self) {
+        self.going = None;
+    }
+
+    fn memory(&self) -> Memory {
+        let mut numbers = Vec::new();
+        if let Some(Going { initial, now, dt, alpha, downhill, uphill, v }) = &self.going {
+            numbers.extend([initial, now].iter().flat_map(|p| p.to_numbers()));
+            numbers.extend([*dt, *alpha, *downhill as f64, *uphill as f64]);
+            numbers.extend(v.as_flattened());
+        }
+        Memory { integrator: self.name().to_owned(), numbers }
+    }
+
+    fn recall(&mut self, memory: &Memory, atoms: usize) -> Result<(), MemoryError> {
+        let mut recalled = Recalled::new(self.name(), memory)?;
+        self.going = None;
+        if memory.numbers.is_empty() {
+            return Ok(());
+        }
+        let initial = Progress::from_numbers(recalled.numbers()?);
+        let now = Progress::from_numbers(recalled.numbers()?);
+        let [dt, alpha, downhill, uphill] = recalled.numbers()?;
+        let v = recalled.vectors(atoms)?;
+        recalled.end()?;
+        let [downhill, uphill] = [downhill, uphill].map(|x| x as u64);
+        self.going = Some(Going { initial, now, dt, alpha, downhill, uphill, v });
+        Ok(())
+    }
+
+    fn go_on(
         &mut self,
         motion: &mut Motion<'_>,
         until: &Until,
         progress: OnProgress<'_>,
     ) -> Result<Report, StepError> {
         motion.check()?;
-        let initial = look(motion, 0, 0)?;
-        let mut now = initial;
-        let mut v = vec![[0.0; 3]; motion.state.positions.len()];
-        let (mut dt, mut alpha, mut downhill, mut uphill) = (self.time_step, ALPHA, 0, 0);
+        let (step, evaluations) = self.going.as_ref().map_or((0, 0), |g| (g.now.step, g.now.evaluations));
+        let here = look(motion, step, evaluations)?;
+        let going = self.going.take().unwrap_or_else(|| Going {
+            initial: here,
+            now: here,
+            dt: self.time_step,
+            alpha: ALPHA,
+            downhill: 0,
+            uphill: 0,
+            v: vec![[0.0; 3]; motion.state.positions.len()],
+        });
+        let Going { initial, mut dt, mut alpha, mut downhill, mut uphill, mut v, .. } = going;
+        let mut now = here;
         let ending = loop {
             if let Some(ending) = ending(&now, until, progress) {
                 break ending;
@@ -121,6 +175,7 @@ impl Minimizer for Fire {
             motion.evaluate_in(now.step + 1)?;
             now = look(motion, now.step + 1, now.evaluations + 1)?;
         };
+        self.going = Some(Going { initial, now, dt, alpha, downhill, uphill, v });
         Ok(Report { initial, last: now, ending })
     }
 }

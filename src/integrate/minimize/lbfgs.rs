@@ -1,8 +1,8 @@
 //! L-BFGS.
 
-use super::{Ending, Minimizer, OnProgress, Progress, Report, Until, advance, ending, look};
+use super::{Ending, Minimizer, OnProgress, Progress, Recalled, Report, Until, advance, ending, look};
 use crate::forces::{ForceError, Forces};
-use crate::integrate::{BadParameter, Motion, StepError, chunks};
+use crate::integrate::{BadParameter, Memory, MemoryError, Motion, StepError, chunks};
 
 /// The quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno with limited memory: the direction is
 /// H F, where H is built by the two-loop recursion from the last steps s and changes of force y, starting
@@ -24,6 +24,18 @@ use crate::integrate::{BadParameter, Motion, StepError, chunks};
 pub struct Lbfgs {
     memory: usize,
     cap: f64,
+    going: Option<Going>,
+}
+
+/// Where it is.
+#[derive(Clone, Debug, PartialEq)]
+struct Going {
+    initial: Progress,
+    now: Progress,
+    /// The lowest energy so far.
+    lowest: f64,
+    /// From the oldest to the newest.
+    pairs: Vec<Pair>,
 }
 
 /// Of the decrease that the slope promises, what is asked for.
@@ -38,7 +50,7 @@ const PUSHED: f64 = 0.1;
 const TRIALS: usize = 30;
 
 /// A step remembered.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Pair {
     /// The step, nm.
     s: Vec<[f64; 3]>,
@@ -55,7 +67,7 @@ impl Lbfgs {
     /// # Errors
     /// A cap that is not a positive number.
     pub fn new(memory: usize, cap: f64) -> Result<Lbfgs, BadParameter> {
-        Ok(Lbfgs { memory, cap: BadParameter::check("the longest step", cap, false)? })
+        Ok(Lbfgs { memory, cap: BadParameter::check("the longest step", cap, false)?, going: None })
     }
 }
 
@@ -94,17 +106,61 @@ impl Minimizer for Lbfgs {
         "l-bfgs"
     }
 
-    fn minimize(
+    fn forget(&mut self) {
+        self.going = None;
+    }
+
+    fn memory(&self) -> Memory {
+        let mut numbers = Vec::new();
+        if let Some(Going { initial, now, lowest, pairs }) = &self.going {
+            numbers.extend([initial, now].iter().flat_map(|p| p.to_numbers()));
+            numbers.extend([*lowest, pairs.len() as f64]);
+            for Pair { s, y, rho } in pairs {
+                numbers.push(*rho);
+                numbers.extend(s.as_flattened());
+                numbers.extend(y.as_flattened());
+            }
+        }
+        Memory { integrator: self.name().to_owned(), numbers }
+    }
+
+    fn recall(&mut self, memory: &Memory, atoms: usize) -> Result<(), MemoryError> {
+        let mut recalled = Recalled::new(self.name(), memory)?;
+        self.going = None;
+        if memory.numbers.is_empty() {
+            return Ok(());
+        }
+        let initial = Progress::from_numbers(recalled.numbers()?);
+        let now = Progress::from_numbers(recalled.numbers()?);
+        let [lowest, count] = recalled.numbers()?;
+        let mut pairs = Vec::new();
+        for _ in 0..count as u64 {
+            let [rho] = recalled.numbers()?;
+            pairs.push(Pair { rho, s: recalled.vectors(atoms)?, y: recalled.vectors(atoms)? });
+        }
+        recalled.end()?;
+        self.going = Some(Going { initial, now, lowest, pairs });
+        Ok(())
+    }
+
+    fn go_on(
         &mut self,
         motion: &mut Motion<'_>,
         until: &Until,
         progress: OnProgress<'_>,
     ) -> Result<Report, StepError> {
         motion.check()?;
-        let initial = look(motion, 0, 0)?;
-        let (mut now, mut lowest, mut evaluations) = (initial, initial.energy, 0);
+        let (step, mut evaluations) = self.going.as_ref().map_or((0, 0), |g| (g.now.step, g.now.evaluations));
+        let here = look(motion, step, evaluations)?;
+        let going = self.going.take().unwrap_or_else(|| Going {
+            initial: here,
+            now: here,
+            lowest: here.energy,
+            pairs: Vec::new(),
+        });
+        let Going { initial, mut lowest, mut pairs, .. } = going;
+        let mut now = here;
         let mut direction = vec![[0.0; 3]; motion.state.positions.len()];
-        let mut pairs: Vec<Pair> = Vec::new();
         let mut before = Forces::default();
         let ending = loop {
             if let Some(ending) = ending(&now, until, progress) {
@@ -210,6 +266,8 @@ impl Minimizer for Lbfgs {
                 }
             }
         };
-        Ok(Report { initial, last: Progress { evaluations, ..now }, ending })
+        let last = Progress { evaluations, ..now };
+        self.going = Some(Going { initial, now: last, lowest, pairs });
+        Ok(Report { initial, last, ending })
     }
 }
