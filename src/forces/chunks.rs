@@ -3,7 +3,11 @@
 //! The loops take their bodies as `dyn Fn`, one call a chunk: the machinery of the thread pool is compiled once and
 //! not for every energy, and what processor a body is compiled for is decided inside the task.
 
+// Kernels read and write whole registers.
+#![allow(unsafe_code)]
+
 use super::term::{Sink, Sums};
+use crate::autodiff::lanes::Lanes;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -41,4 +45,35 @@ pub fn each_atom(sink: &mut Sink, partial: &mut Vec<Sums>, body: Body<[f64; 3]>)
 pub fn each_rank(sink: &mut Sink, list: usize, partial: &mut Vec<Sums>, body: Body<[f64; 3]>) {
     let forces = &mut sink.ranked[list];
     each_chunk(forces.len(), forces, 1, partial, &mut sink.sums, body);
+}
+
+/// The most lanes that there are.
+pub const LANES: usize = 32;
+
+/// The lanes of a number in memory.
+#[inline(always)]
+pub fn spill<V: Lanes<Element = f64>>(x: V) -> [f64; LANES] {
+    let mut out = [0.0; LANES];
+    // SAFETY: there are at most `LANES` lanes
+    unsafe { x.store(out.as_mut_ptr()) };
+    out
+}
+
+/// Adds energies and the virials d ⊗ f of some lanes to totals that stand on the grid; odd, so that no rounding is a
+/// tie.
+#[inline(always)]
+pub fn add<V: Lanes>(totals: &mut [V; 7], own: V::Mask, e: V, [x, y, z]: [V; 3], [f, g, h]: [V; 3]) {
+    let w = [e, x * f, y * g, z * h, (x * g + y * f) * 0.5, (x * h + z * f) * 0.5, (y * h + z * g) * 0.5];
+    for (total, w) in totals.iter_mut().zip(w) {
+        *total = *total + V::select(own, w.odd(), V::constant(0.0));
+    }
+}
+
+/// Adds totals of lanes to sums. (To be done often: totals leave their grid if they grow too large.)
+#[inline(always)]
+pub fn flush<V: Lanes>(totals: [V; 7], origin: V, sums: &mut Sums) {
+    sums.add_each(std::array::from_fn(
+        #[inline(always)]
+        |k| (totals[k] - origin).sum(),
+    ));
 }

@@ -203,7 +203,7 @@ impl<E: EmbeddingEnergy> Kernel<f64> for Pulls<'_, E> {
                 let g = V::select(block.inside, g.odd(), zero);
                 pull.add(block.vector, g);
                 if frame.sums {
-                    pull.add_sums(block.vector, g, V::select(block.inside, phi.value, zero));
+                    pull.add_sums(block.inside, phi.value, block.vector, g);
                 }
             }
             pull.finish(force, frame.sums, sums);

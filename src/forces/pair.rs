@@ -3,7 +3,7 @@
 // Kernels read lists and tables without checks.
 #![allow(unsafe_code)]
 
-use super::chunks::each_rank;
+use super::chunks::{add, each_rank, flush};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
 use super::view::{Frame, Grid, Neighborhood, View};
@@ -471,7 +471,7 @@ impl<E: PairEnergy, F: Formula<E>> Kernel<f64> for Rows<'_, E, F> {
                 let g = V::select(block.inside, g.odd(), zero);
                 pull.add(block.vector, g);
                 if frame.sums {
-                    pull.add_sums(block.vector, g, V::select(block.inside, e, zero));
+                    pull.add_sums(block.inside, e, block.vector, g);
                 }
             }
             pull.finish(force, frame.sums, sums);
@@ -482,51 +482,40 @@ impl<E: PairEnergy, F: Formula<E>> Kernel<f64> for Rows<'_, E, F> {
 /// The force on an atom, and the energy and virial of its neighbours' pulls g d along their vectors d, half of each
 /// counted.
 pub(super) struct Pull<V> {
-    sums: [V; 10],
-    grid: Grid,
+    force: [V; 3],
+    totals: [V; 7],
+    origins: [V; 2],
 }
 
 impl<V: Lanes> Pull<V> {
     #[inline(always)]
     pub fn new(grid: Grid) -> Self {
-        let (f, e) = (V::constant(grid.force_origin()), V::constant(grid.energy_origin()));
-        Self { sums: [f, f, f, e, e, e, e, e, e, e], grid }
+        let (force, energy) = (V::constant(grid.force_origin()), V::constant(grid.energy_origin()));
+        Self { force: [force; 3], totals: [energy; 7], origins: [force, energy] }
     }
     /// Adds some pulls. The factors g must be odd.
     #[inline(always)]
     pub fn add(&mut self, [x, y, z]: [V; 3], g: V) {
-        let s = &mut self.sums;
         // (a minus sign on g costs nothing; the force on the atom is against the pull on its neighbours)
-        let m = -g;
-        s[0] = m.onto(x, s[0]);
-        s[1] = m.onto(y, s[1]);
-        s[2] = m.onto(z, s[2]);
+        let (f, g) = (&mut self.force, -g);
+        f[0] = g.onto(x, f[0]);
+        f[1] = g.onto(y, f[1]);
+        f[2] = g.onto(z, f[2]);
     }
-    /// Adds the energies and virials of some pairs, half of each; odd, so that no rounding is a tie.
+    /// Adds the energies and virials of the pairs in a mask.
     #[inline(always)]
-    pub fn add_sums(&mut self, [x, y, z]: [V; 3], g: V, e: V) {
-        let s = &mut self.sums;
-        s[3] = s[3] + (e * 0.5).odd();
-        let h = g * 0.5;
-        let (gx, gy, gz) = ((h * x).odd(), (h * y).odd(), (h * z).odd());
-        s[4] = gx.onto(x, s[4]);
-        s[5] = gy.onto(y, s[5]);
-        s[6] = gz.onto(z, s[6]);
-        s[7] = gy.onto(x, s[7]);
-        s[8] = gz.onto(x, s[8]);
-        s[9] = gz.onto(y, s[9]);
+    pub fn add_sums(&mut self, inside: V::Mask, e: V, d: [V; 3], g: V) {
+        let half = g * 0.5;
+        add(&mut self.totals, inside, e * 0.5, d, [half * d[0], half * d[1], half * d[2]]);
     }
     #[inline(always)]
     pub fn finish(self, force: &mut [f64; 3], with_sums: bool, sums: &mut Sums) {
-        let (f, e) = (V::constant(self.grid.force_origin()), V::constant(self.grid.energy_origin()));
-        for (force, s) in force.iter_mut().zip(self.sums) {
-            *force += (s - f).sum();
+        let [origin, of_totals] = self.origins;
+        for (force, f) in force.iter_mut().zip(self.force) {
+            *force += (f - origin).sum();
         }
         if with_sums {
-            sums.add_each(std::array::from_fn(
-                #[inline(always)]
-                |k| (self.sums[k + 3] - e).sum(),
-            ));
+            flush(self.totals, of_totals, sums);
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Features → triplets energies (Stillinger–Weber).
 
+// Kernels read and write whole registers.
+#![allow(unsafe_code)]
+
+use super::chunks::{LANES, add, flush, spill};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::Shares;
 use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
@@ -59,6 +63,7 @@ struct Feature<S> {
 }
 
 /// The same in plain numbers: feature, −2 d(feature)/dr², and what the triplets have asked of it so far.
+#[derive(Clone, Copy, Default)]
 struct Known {
     entry: usize,
     kind: usize,
@@ -208,30 +213,29 @@ impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
         let Sites { frame, near, types, reach2, p, ranks, shares, sums, .. } = self;
-        let (t, starts) = (&frame.atoms.types, near.list.starts());
+        let (list, t) = (&near.list, &frame.atoms.types);
+        let (starts, rows) = (list.starts(), list.rows());
+        let (zero, grid) = (V::constant(0.0), V::constant(frame.grid.force_origin()));
+        let rounded = |f: V| (f + grid) - grid;
+        let origin = V::constant(frame.grid.energy_origin());
         let (tape, mut found) = (StackTape::<V, CAPACITY>::new(), Vec::<Known>::new());
         let first = starts[ranks.start] as usize;
         for rank in ranks {
             let shares = &mut shares[starts[rank] as usize - first..starts[rank + 1] as usize - first];
-            let i = near.list.owner(near.list.slots()[rank]);
-            let kind = t[i] as usize;
-            // features, and the pair energies
+            let slot = list.slots()[rank];
+            let (kind, own) = (t[list.owner(slot)] as usize, rows[slot as usize]);
+            let mut totals = [origin; 7];
             found.clear();
-            for (entry, &n) in near.list.row(rank).iter().enumerate() {
-                let (other, vector) = (t[near.list.owner(n)] as usize, near.vector(frame.cell, i, n));
+            for (entry, &n) in list.row(rank).iter().enumerate() {
+                let other = &rows[n as usize];
+                let vector = frame.cell.cartesian([other[0] - own[0], other[1] - own[1], other[2] - own[2]]);
                 let r2 = vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2];
+                let other = if near.kinds.is_empty() { 0 } else { t[list.owner(n)] as usize };
                 if r2 < reach2[kind * types.types + other] {
-                    found.push(Known {
-                        entry,
-                        kind: other,
-                        vector,
-                        r2,
-                        feature: 0.0,
-                        slope: 0.0,
-                        adjoint: 0.0,
-                    });
+                    found.push(Known { entry, kind: other, vector, r2, ..Known::default() });
                 }
             }
+            // features, and the pair energies
             for block in found.chunks_mut(V::WIDTH) {
                 let at = |k: usize| &block[if k < block.len() { k } else { 0 }];
                 let r = Distance::from_squared(Dual::new(V::gather(|k| at(k).r2), V::constant(-2.0)));
@@ -239,17 +243,22 @@ impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
                 let q: E::Prepared<V::Parameter> = p.gather::<V, _>(row);
                 let e = E::pair::<Dual<V>, V::Parameter>(r, &q);
                 let g = E::feature::<Dual<V>, V::Parameter>(r, &q);
+                let half = e.tangent * 0.5;
+                let d: [V; 3] = std::array::from_fn(|c| V::gather(|k| at(k).vector[c]));
+                let f = d.map(|d| rounded(half * d));
+                if frame.sums {
+                    let own = V::first(block.len());
+                    add(&mut totals, own, e.value * 0.5, d, f);
+                }
+                let [feature, slope, x, y, z] = [g.value, g.tangent, f[0], f[1], f[2]].map(spill);
                 for (k, a) in block.iter_mut().enumerate() {
-                    (a.feature, a.slope) = (g.value.lane(k), g.tangent.lane(k));
-                    let f = frame.grid.force(a.vector.map(|x| 0.5 * e.tangent.lane(k) * x));
-                    shares[a.entry] = f;
-                    sums.add_energy(0.5 * e.value.lane(k));
-                    sums.add_virial(a.vector, f);
+                    (a.feature, a.slope) = (feature[k], slope[k]);
+                    shares[a.entry] = [x[k], y[k], z[k]];
                 }
             }
             // every pair of neighbours, some at a time
             let mut pairs = PairsOf::new(found.len());
-            let mut block = [(0, 0, 0); 16];
+            let mut block = [(0, 0, 0); LANES];
             loop {
                 let mut filled = 0;
                 while filled < V::WIDTH {
@@ -264,31 +273,37 @@ impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
                 }
                 let at = |k: usize| block[if k < filled { k } else { 0 }];
                 let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| at(k).2);
-                let input = |m: usize| {
-                    V::gather(|k| {
-                        let (a, b) = (&found[at(k).0], &found[at(k).1]);
-                        match m {
-                            0..3 => a.vector[m],
-                            3..6 => b.vector[m - 3],
-                            6 => a.feature,
-                            _ => b.feature,
-                        }
-                    })
-                };
-                let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(std::array::from_fn(input));
+                let mut input = [[0.0; LANES]; 8];
+                for k in 0..V::WIDTH {
+                    let (a, b) = (&found[at(k).0], &found[at(k).1]);
+                    let [x, y, z] = a.vector;
+                    let [u, v, w] = b.vector;
+                    for (input, x) in input.iter_mut().zip([x, y, z, u, v, w, a.feature, b.feature]) {
+                        input[k] = x;
+                    }
+                }
+                // SAFETY: there are at most `LANES` lanes
+                let input = input.map(|x| unsafe { V::load(x.as_ptr()) });
+                let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(input);
                 let cos = cosine(Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
                 let e = E::triplet::<StackVar<V, CAPACITY>, V::Parameter>(cos, ga, gb, &q);
                 let g = tape.adjoints(e);
+                let f: [V; 6] = std::array::from_fn(|c| rounded(-g[c + 1]));
+                if frame.sums {
+                    let own = V::first(filled);
+                    let [ax, ay, az, bx, by, bz, ..] = input;
+                    add(&mut totals, own, e.value(), [ax, ay, az], [f[0], f[1], f[2]]);
+                    add(&mut totals, own, zero, [bx, by, bz], [f[3], f[4], f[5]]);
+                }
+                let (f, asked) = (f.map(spill), [g[7], g[8]].map(spill));
                 for (k, &(a, b, _)) in block[..filled].iter().enumerate() {
-                    sums.add_energy(e.value().lane(k));
-                    for (first, x, adjoint) in [(0, a, 6), (3, b, 7)] {
-                        let f = frame.grid.force(std::array::from_fn(|c| -g[first + c + 1].lane(k)));
+                    for (x, first, asked) in [(a, 0, &asked[0]), (b, 3, &asked[1])] {
                         let x = &mut found[x];
-                        x.adjoint += g[adjoint + 1].lane(k);
+                        x.adjoint += asked[k];
+                        let share = &mut shares[x.entry];
                         for c in 0..3 {
-                            shares[x.entry][c] += f[c];
+                            share[c] += f[first + c][k];
                         }
-                        sums.add_virial(x.vector, f);
                     }
                 }
             }
@@ -298,7 +313,12 @@ impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
                 for c in 0..3 {
                     shares[a.entry][c] += f[c];
                 }
-                sums.add_virial(a.vector, f);
+                if frame.sums {
+                    sums.add_virial(a.vector, f);
+                }
+            }
+            if frame.sums {
+                flush(totals, origin, sums);
             }
         }
     }

@@ -1,6 +1,9 @@
 //! Energies of N bonded atoms: bonds, angles, dihedrals, and anything in N positions.
 
-use super::chunks::{each_atom, each_chunk};
+// Kernels read and write whole registers.
+#![allow(unsafe_code)]
+
+use super::chunks::{LANES, add, each_atom, each_chunk, flush, spill};
 use super::parameters::PreparedTable;
 use super::term::{Law, Prepared, Sink, Sums};
 use super::view::{Frame, View};
@@ -146,32 +149,44 @@ impl<E: TupleEnergy<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
     fn run<V: Lanes<Element = f64>>(self) {
         let Tuples { frame, p, atoms, rows, slots, sums, .. } = self;
         let tape = StackTape::<V, CAPACITY>::new();
+        let origin = V::constant(frame.grid.energy_origin());
         let blocks = atoms.chunks(V::WIDTH).zip(rows.chunks(V::WIDTH)).zip(slots.chunks_mut(V::WIDTH * N));
         for ((atoms, rows), slots) in blocks {
-            block::<V, E, N>(&tape, frame, p, atoms, rows, slots, sums);
+            let mut totals = [origin; 7];
+            block::<V, E, N>(&tape, frame, p, atoms, rows, slots, &mut totals);
+            if frame.sums {
+                flush(totals, origin, sums);
+            }
         }
     }
 }
 
-/// One tuple a lane: the energy and the forces on its atoms.
+/// One tuple a lane: the forces on its atoms, and what it adds to energy and virial.
 #[inline(always)]
-fn block<V: Lanes, E: TupleEnergy<N>, const N: usize>(
+fn block<V: Lanes<Element = f64>, E: TupleEnergy<N>, const N: usize>(
     tape: &StackTape<V, CAPACITY>,
     frame: &Frame,
     p: &PreparedTable,
     atoms: &[[u32; N]],
     rows: &[u32],
     slots: &mut [[f64; 3]],
-    sums: &mut Sums,
+    totals: &mut [V; 7],
 ) {
-    let full = |k: usize| if k < atoms.len() { k } else { 0 };
-    let mut r = [[[0.0; 3]; N]; 16];
-    for k in 0..atoms.len() {
-        r[k] = frame.chain(&atoms[k]);
+    // the first atom is the origin; the others' coordinates are the variables. Lanes without a tuple of their own
+    // repeat the first.
+    let mut x = [[[0.0; LANES]; 3]; N];
+    for k in 0..V::WIDTH {
+        let chain = frame.chain(&atoms[if k < atoms.len() { k } else { 0 }]);
+        for a in 1..N {
+            for c in 0..3 {
+                x[a][c][k] = chain[a][c];
+            }
+        }
     }
-    let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| rows[full(k)] as usize);
-    // the first atom is the origin; the others' coordinates are the variables
-    let x: [[V; 3]; N] = std::array::from_fn(|a| std::array::from_fn(|c| V::gather(|k| r[full(k)][a][c])));
+    let q: E::Prepared<V::Parameter> =
+        p.gather::<V, _>(|k| rows[if k < rows.len() { k } else { 0 }] as usize);
+    // SAFETY: there are at most `LANES` lanes
+    let x: [[V; 3]; N] = x.map(|x| x.map(|x| unsafe { V::load(x.as_ptr()) }));
     let zero = StackVar::<V, CAPACITY>::constant(0.0);
     let mut place = [Vec3::new(zero, zero, zero); N];
     // (node 0 is passive, the variables are nodes 1 to 12)
@@ -185,15 +200,26 @@ fn block<V: Lanes, E: TupleEnergy<N>, const N: usize>(
         let e = E::energy::<StackVar<V, CAPACITY>, V::Parameter>(place, &q);
         (e.value(), tape.adjoints(e))
     };
-    for k in 0..atoms.len() {
-        sums.add_energy(energy.lane(k));
-        let slots = &mut slots[k * N..(k + 1) * N];
-        slots[0] = [0.0; 3];
+    // forces, rounded to the grid
+    let grid = V::constant(frame.grid.force_origin());
+    let mut forces = [[V::constant(0.0); 3]; N];
+    for a in 1..N {
+        for c in 0..3 {
+            let f = (grid - adjoints[3 * (a - 1) + c + 1]) - grid;
+            forces[a][c] = f;
+            forces[0][c] = forces[0][c] - f;
+        }
+    }
+    let columns = forces.map(|f| f.map(spill));
+    for (k, slots) in slots.chunks_mut(N).enumerate() {
+        for (a, slot) in slots.iter_mut().enumerate() {
+            *slot = [columns[a][0][k], columns[a][1][k], columns[a][2][k]];
+        }
+    }
+    if frame.sums {
+        let own = V::first(atoms.len());
         for a in 1..N {
-            let f = frame.grid.force(std::array::from_fn(|c| -adjoints[3 * (a - 1) + c + 1].lane(k)));
-            slots[a] = f;
-            slots[0] = std::array::from_fn(|c| slots[0][c] - f[c]);
-            sums.add_virial(r[k][a], f);
+            add(totals, own, if a == 1 { energy } else { V::constant(0.0) }, x[a], forces[a]);
         }
     }
 }

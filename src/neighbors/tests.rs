@@ -325,7 +325,7 @@ fn the_number_of_threads_does_not_matter() {
     let one = build(1);
     assert!(one == build(2) && one == build(5));
     // And building over an old list is building anew.
-    let mut list = VerletList::new(0.9, 0.1).unwrap();
+    let mut list = VerletList::new(0.9, 0.1).unwrap().with_mirrors();
     list.build(&Positions::from_cartesian(&cell, &points[..300]).unwrap(), &cell, None).unwrap();
     list.build(&positions, &cell, None).unwrap();
     assert!(one.0 == list.starts() && one.1 == list.entries());

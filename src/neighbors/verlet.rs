@@ -119,7 +119,8 @@ pub fn default_skin(cutoff: f64, step: f64) -> f64 {
 /// images are among its neighbours when the cell is that small.
 ///
 /// Atoms have a *rank* in the order of their slots. Row number k of the list holds the neighbours of the atom of
-/// rank k, as slots, in no order that means anything: it changes from build to build. The difference of two rows does
+/// rank k, as slots, in no order that means anything: it changes from build to build (but see
+/// [`VerletList::with_mirrors`]). The difference of two rows does
 /// not: it is exact, and independent of the skin, of the age of the list and of wrapping. With (i, j, n) the list
 /// holds (j, i, −n).
 ///
@@ -177,6 +178,8 @@ struct Search<'a> {
     positions: &'a Positions,
     cell: &'a Cell,
     radius_squared: f64,
+    /// Whether rows are put into an order that does not change from build to build.
+    in_order: bool,
     exclusions: Option<&'a Exclusions>,
 }
 
@@ -213,7 +216,8 @@ impl VerletList {
         })
     }
 
-    /// The same list that also works out [`VerletList::mirrors`] at every build.
+    /// The same list that also works out [`VerletList::mirrors`] at every build. Its rows are in the order of atoms
+    /// and images: within the cut-off that order is always the same.
     pub fn with_mirrors(mut self) -> VerletList {
         self.mirrored = true;
         self.cell = None;
@@ -475,6 +479,7 @@ impl VerletList {
             cell,
             // a trifle more than exact, for rounding
             radius_squared: radius * radius * (1.0 + 1e-12),
+            in_order: self.mirrored,
             exclusions,
         };
         self.starts.clear();
@@ -586,6 +591,10 @@ impl Kernel<f64> for Scan<'_> {
                 return;
             }
             search.exclude(slot, start, &mut chunk.entries);
+            if search.in_order {
+                let Bins { owners, images, .. } = search.bins;
+                chunk.entries[start..].sort_unstable_by_key(|&s| (owners[s as usize], images[s as usize]));
+            }
             let length = chunk.entries.len() - start;
             chunk.lengths.push(length as u32);
             chunk.entries.resize(start + length.next_multiple_of(LANES), slot);

@@ -30,10 +30,10 @@
 //!
 //! /// Σ eˣ
 //! struct SumOfExponentials<'a>(&'a [f64]);
-//! impl Kernel for SumOfExponentials<'_> {
+//! impl<T> Kernel<T> for SumOfExponentials<'_> {
 //!     type Output = f64;
 //!     #[inline(always)]
-//!     fn run<V: Lanes>(self) -> f64 {
+//!     fn run<V: Lanes<Element = T>>(self) -> f64 {
 //!         let mut sum = V::constant(0.0);
 //!         for x in self.0.chunks(V::WIDTH) {
 //!             let values = V::gather(|k| *x.get(k).unwrap_or(&f64::NEG_INFINITY));
