@@ -6,7 +6,7 @@ use crate::forces::global::GlobalLaw;
 use crate::forces::pair::{PairLaw, Special, TypePairs};
 use crate::forces::site::SiteLaw;
 use crate::forces::triplet::{TripletLaw, TypeTriples};
-use crate::forces::tuple::{OfAngle, OfBond, OfDihedral, TupleLaw};
+use crate::forces::tuple::{Bonded, OfAngle, OfBond, OfDihedral, OfPositions, TupleLaw};
 use crate::forces::{Entry, ParameterTable, Term};
 use potentials::catalog::Visitor;
 use potentials::cutoff::{Cut, CutEmbedding, ForceShift, Shift, Switch, Treatment, Truncate};
@@ -203,7 +203,7 @@ fn tuples<const N: usize>(list: &[([u32; 4], u32)]) -> (Vec<[u32; N]>, Vec<u32>)
     list.iter().map(|&(atoms, row)| (std::array::from_fn(|k| atoms[k]), row)).unzip()
 }
 
-fn tuple_builder<E: TupleEnergy<N>, const N: usize>() -> Builder {
+fn tuple_builder<E: Bonded<N>, const N: usize>() -> Builder {
     Builder::Tuple {
         atoms: N,
         build: |name, atoms, table, list| {
@@ -257,7 +257,7 @@ impl Visitor for Catalog {
             3 => EnergyKind::Angle,
             _ => EnergyKind::Improper,
         };
-        self.add(kind, &E::ABOUT, tuple_builder::<E, N>());
+        self.add(kind, &E::ABOUT, tuple_builder::<OfPositions<E>, N>());
     }
     fn field<E: FieldEnergy>(&mut self) {
         let build = |name: &str, table: ParameterTable, atoms: &[(u32, u32, [f64; 3])]| {

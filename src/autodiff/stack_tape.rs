@@ -104,7 +104,7 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
     ///
     /// A plain loop over the tape in memory: small to compile. See
     /// [`gradient_in_registers`](Self::gradient_in_registers) for where speed matters.
-    #[inline]
+    #[inline(always)]
     pub fn gradient<const N: usize>(&self, output: StackVar<'_, S, CAPACITY>) -> [S; N] {
         let adjoints = self.looped(output, N + 1);
         std::array::from_fn(|k| adjoints[k + 1])
@@ -117,7 +117,7 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
     }
 
     /// The backward pass down to node `first`.
-    #[inline]
+    #[inline(always)]
     fn looped(&self, output: StackVar<'_, S, CAPACITY>, first: usize) -> [S; CAPACITY] {
         let mut sweep = Sweep::from(output);
         for k in (first..self.nodes()).rev() {

@@ -87,8 +87,7 @@ impl<E: FieldEnergy> Kernel<f64> for Fields<'_, '_, E> {
             let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| rows[full(k)] as usize);
             let [x, y, z] = tape.restart(std::array::from_fn(|c| V::gather(|k| place(k)[c])));
             let e = E::energy::<StackVar<V, 64>, V::Parameter>(Vec3::new(x, y, z), &q);
-            let all = tape.adjoints(e);
-            let g = [all[1], all[2], all[3]];
+            let g: [V; 3] = tape.gradient(e);
             for k in 0..atoms.len() {
                 let i = atoms[k] as usize;
                 let charge = match E::FACTOR {

@@ -218,7 +218,7 @@ impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
         let (zero, grid) = (V::constant(0.0), V::constant(frame.grid.force_origin()));
         let rounded = |f: V| (f + grid) - grid;
         let origin = V::constant(frame.grid.energy_origin());
-        let (tape, mut found) = (StackTape::<V, CAPACITY>::new(), Vec::<Known>::new());
+        let mut found = Vec::<Known>::new();
         let first = starts[ranks.start] as usize;
         for rank in ranks {
             let shares = &mut shares[starts[rank] as usize - first..starts[rank + 1] as usize - first];
@@ -284,18 +284,20 @@ impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
                 }
                 // SAFETY: there are at most `LANES` lanes
                 let input = input.map(|x| unsafe { V::load(x.as_ptr()) });
+                // (a tape of this block only, so that it can dissolve into registers)
+                let tape = StackTape::<V, CAPACITY>::new();
                 let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(input);
                 let cos = cosine(Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
                 let e = E::triplet::<StackVar<V, CAPACITY>, V::Parameter>(cos, ga, gb, &q);
-                let g = tape.adjoints(e);
-                let f: [V; 6] = std::array::from_fn(|c| rounded(-g[c + 1]));
+                let g: [V; 8] = tape.gradient_in_registers(e);
+                let f: [V; 6] = std::array::from_fn(|c| rounded(-g[c]));
                 if frame.sums {
                     let own = V::first(filled);
                     let [ax, ay, az, bx, by, bz, ..] = input;
                     add(&mut totals, own, e.value(), [ax, ay, az], [f[0], f[1], f[2]]);
                     add(&mut totals, own, zero, [bx, by, bz], [f[3], f[4], f[5]]);
                 }
-                let (f, asked) = (f.map(spill), [g[7], g[8]].map(spill));
+                let (f, asked) = (f.map(spill), [g[6], g[7]].map(spill));
                 for (k, &(a, b, _)) in block[..filled].iter().enumerate() {
                     for (x, first, asked) in [(a, 0, &asked[0]), (b, 3, &asked[1])] {
                         let x = &mut found[x];

@@ -3,12 +3,12 @@
 // Kernels read and write whole registers.
 #![allow(unsafe_code)]
 
-use super::chunks::{LANES, add, each_atom, each_chunk, flush, spill};
+use super::chunks::{CHUNK, add, each_atom, each_chunk, flush, spill};
 use super::parameters::PreparedTable;
 use super::term::{Law, Prepared, Sink, Sums};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
-use crate::autodiff::{StackTape, StackVar};
+use crate::autodiff::{Dual, StackTape, StackVar};
 use potentials::{
     About, Angle, AngleEnergy, BondEnergy, Coefficient, Dihedral, DihedralEnergy, Distance, Energy, Scalar,
     TupleEnergy, Vec3,
@@ -32,7 +32,7 @@ macro_rules! same_parameters {
         }
     )* };
 }
-same_parameters!(OfBond, OfAngle, OfDihedral);
+same_parameters!(OfBond, OfAngle, OfDihedral, OfPositions);
 
 impl<E: BondEnergy> TupleEnergy<2> for OfBond<E> {
     #[inline(always)]
@@ -53,8 +53,167 @@ impl<E: DihedralEnergy> TupleEnergy<4> for OfDihedral<E> {
     }
 }
 
+/// An energy of N positions as such.
+pub struct OfPositions<E>(PhantomData<E>);
+
+impl<E: TupleEnergy<N>, const N: usize> TupleEnergy<N> for OfPositions<E> {
+    #[inline(always)]
+    fn energy<S: Scalar, P: Coefficient<S>>(r: [Vec3<S>; N], p: &E::Prepared<P>) -> S {
+        E::energy(r, p)
+    }
+}
+
+/// What is measured of some tuples before their energies are asked: an angle, which any energy of angles shares. Its
+/// derivatives are taken once for all of them.
+pub trait Geometry<const N: usize>: Send + Sync + 'static {
+    /// Sine and cosine of the angle, and the derivatives of each in the positions; the first position is the origin.
+    /// Zeros where there is nothing to measure.
+    fn measure<V: Lanes>(x: &[[V; 3]; N]) -> ([V; 2], [[[V; 3]; N]; 2]);
+    /// Whether there is something to measure.
+    const MEASURES: bool;
+}
+
+/// Nothing is measured.
+pub struct Nothing;
+impl<const N: usize> Geometry<N> for Nothing {
+    const MEASURES: bool = false;
+    #[inline(always)]
+    fn measure<V: Lanes>(_: &[[V; 3]; N]) -> ([V; 2], [[[V; 3]; N]; 2]) {
+        let zero = V::constant(0.0);
+        ([zero; 2], [[[zero; 3]; N]; 2])
+    }
+}
+
+macro_rules! measured {
+    ($(#[$doc:meta])* $Name:ident, $n:literal, |$r:ident| $angle:expr) => {
+        $(#[$doc])*
+        pub struct $Name;
+        impl Geometry<$n> for $Name {
+            const MEASURES: bool = true;
+            #[inline(always)]
+            fn measure<V: Lanes>(x: &[[V; 3]; $n]) -> ([V; 2], [[[V; 3]; $n]; 2]) {
+                let tape = StackTape::<V, CAPACITY>::new();
+                let $r = place(&tape, x);
+                let angle = $angle;
+                let (sin, cos) = (angle.sin(), angle.cos());
+                let slopes = [sin, cos].map(
+                    #[inline(always)]
+                    |x| positions(tape.gradient_in_registers(x)),
+                );
+                ([sin.value(), cos.value()], slopes)
+            }
+        }
+    };
+}
+measured!(
+    /// The angle at the middle one of three atoms.
+    Bend, 3, |r| Angle::between(r[0] - r[1], r[2] - r[1])
+);
+measured!(
+    /// The dihedral of four atoms.
+    Twist, 4, |r| Dihedral::along(r[1] - r[0], r[2] - r[1], r[3] - r[2])
+);
+
+/// The positions of a tuple as variables of a tape: the first is the origin.
+#[inline(always)]
+fn place<'t, V: Lanes, const N: usize>(
+    tape: &'t StackTape<V, CAPACITY>,
+    x: &[[V; 3]; N],
+) -> [Vec3<StackVar<'t, V, CAPACITY>>; N] {
+    let flat: [V; 12] =
+        std::array::from_fn(|m| if m / 3 + 1 < N { x[m / 3 + 1][m % 3] } else { V::constant(0.0) });
+    let v = tape.restart(flat);
+    let zero = StackVar::<V, CAPACITY>::constant(0.0);
+    let mut place = [Vec3::new(zero, zero, zero); N];
+    for a in 1..N {
+        place[a] = Vec3::new(v[3 * a - 3], v[3 * a - 2], v[3 * a - 1]);
+    }
+    place
+}
+
+/// The derivatives in all positions but the first.
+#[inline(always)]
+fn positions<V: Lanes, const N: usize>(gradient: [V; 12]) -> [[V; 3]; N] {
+    let zero = V::constant(0.0);
+    std::array::from_fn(|a| std::array::from_fn(|c| if a == 0 { zero } else { gradient[3 * (a - 1) + c] }))
+}
+
+/// Some tuples, one a lane: positions relative to the first atom, and what was measured of them.
+pub struct Block<V, const N: usize> {
+    x: [[V; 3]; N],
+    angle: [V; 2],
+    slopes: [[[V; 3]; N]; 2],
+}
+
+/// An energy of N bonded atoms, and how it is differentiated: through what is measured, or through the positions.
+pub trait Bonded<const N: usize>: TupleEnergy<N> {
+    /// What is measured.
+    type Geometry: Geometry<N>;
+    /// The energy, and its derivatives in the positions (but the first).
+    fn gradient<V: Lanes>(block: &Block<V, N>, p: &Self::Prepared<V::Parameter>) -> (V, [[V; 3]; N]);
+}
+
+impl<E: BondEnergy> Bonded<2> for OfBond<E> {
+    type Geometry = Nothing;
+    #[inline(always)]
+    fn gradient<V: Lanes>(block: &Block<V, 2>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; 2]) {
+        let [x, y, z] = block.x[1];
+        // (the seed 2 makes the tangent 2 dE/dr²: by it and the vector the derivative in the position)
+        let r2 = Dual::new(x.fma(x, y.fma(y, z * z)), V::constant(2.0));
+        let e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(r2), p);
+        (e.value, [[V::constant(0.0); 3], block.x[1].map(|x| e.tangent * x)])
+    }
+}
+
+impl<V: Lanes, const N: usize> Block<V, N> {
+    /// An energy of sine and cosine, and by the chain rule its derivatives in the positions. (Through both of them
+    /// and not through the angle: where three atoms are nearly on a line, the sine of a dihedral is not as exact as
+    /// the derivatives of its cosine.)
+    #[inline(always)]
+    fn chain(&self, energy: impl Fn([Dual<V>; 2]) -> Dual<V>) -> (V, [[V; 3]; N]) {
+        let [sin, cos] = self.angle.map(Dual::passive);
+        let by_sin = energy([Dual::variable(sin.value), cos]);
+        let by_cos = energy([sin, Dual::variable(cos.value)]);
+        let [of_sin, of_cos] = &self.slopes;
+        let slope = |a: usize, c: usize| by_sin.tangent * of_sin[a][c] + by_cos.tangent * of_cos[a][c];
+        (by_cos.value, std::array::from_fn(|a| std::array::from_fn(|c| slope(a, c))))
+    }
+}
+
+impl<E: AngleEnergy> Bonded<3> for OfAngle<E> {
+    type Geometry = Bend;
+    #[inline(always)]
+    fn gradient<V: Lanes>(block: &Block<V, 3>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; 3]) {
+        block.chain(
+            #[inline(always)]
+            |[sin, cos]| E::energy::<Dual<V>, V::Parameter>(Angle::from_sin_cos(sin, cos), p),
+        )
+    }
+}
+
+impl<E: DihedralEnergy> Bonded<4> for OfDihedral<E> {
+    type Geometry = Twist;
+    #[inline(always)]
+    fn gradient<V: Lanes>(block: &Block<V, 4>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; 4]) {
+        block.chain(
+            #[inline(always)]
+            |[sin, cos]| E::energy::<Dual<V>, V::Parameter>(Dihedral::from_sin_cos(sin, cos), p),
+        )
+    }
+}
+
+impl<E: TupleEnergy<N>, const N: usize> Bonded<N> for OfPositions<E> {
+    type Geometry = Nothing;
+    #[inline(always)]
+    fn gradient<V: Lanes>(block: &Block<V, N>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; N]) {
+        let tape = StackTape::<V, CAPACITY>::new();
+        let e = E::energy::<StackVar<V, CAPACITY>, V::Parameter>(place(&tape, &block.x), p);
+        (e.value(), positions(tape.gradient(e)))
+    }
+}
+
 /// The most steps that the energy of one tuple may take on the stack tape.
-const CAPACITY: usize = 256;
+const CAPACITY: usize = 128;
 
 /// An energy of certain tuples of atoms.
 pub struct TupleLaw<E, const N: usize> {
@@ -104,7 +263,7 @@ impl Shares {
     }
 }
 
-impl<E: TupleEnergy<N>, const N: usize> TupleLaw<E, N> {
+impl<E: Bonded<N>, const N: usize> TupleLaw<E, N> {
     /// For each tuple its atoms and the row of its parameters; `n` is the number of atoms of the system.
     pub fn new(n: usize, atoms: Vec<[u32; N]>, rows: Vec<u32>) -> Self {
         let shares = Shares::new(n, atoms.as_flattened());
@@ -112,7 +271,7 @@ impl<E: TupleEnergy<N>, const N: usize> TupleLaw<E, N> {
     }
 }
 
-impl<E: TupleEnergy<N>, const N: usize> Law for TupleLaw<E, N> {
+impl<E: Bonded<N>, const N: usize> Law for TupleLaw<E, N> {
     type Energy = E;
 
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
@@ -125,10 +284,81 @@ impl<E: TupleEnergy<N>, const N: usize> Law for TupleLaw<E, N> {
         let Self { atoms, rows, shares, .. } = self;
         let Shares { forces, partial, .. } = shares;
         each_chunk(atoms.len(), forces, N, partial, &mut sink.sums, &|range, slots, sums| {
-            let (atoms, rows, energy) = (&atoms[range.clone()], &rows[range], PhantomData::<E>);
-            frame.isa.double(Tuples { frame, p, atoms, rows, slots, sums, energy });
+            let (atoms, rows) = (&atoms[range.clone()], &rows[range]);
+            let mut measured = Measured::<N>::new();
+            let geometry = PhantomData::<E::Geometry>;
+            frame.isa.double(Measure { frame, atoms, measured: &mut measured, geometry });
+            let (measured, energy) = (&measured, PhantomData::<E>);
+            frame.isa.double(Tuples { frame, p, rows, measured, slots, sums, energy });
         });
         shares.collect(sink);
+    }
+}
+
+/// The tuples of a chunk: positions relative to the first atom, sine and cosine of the angle and their derivatives.
+struct Measured<const N: usize> {
+    x: [[[f64; CHUNK]; 3]; N],
+    angle: [[f64; CHUNK]; 2],
+    slopes: [[[[f64; CHUNK]; 3]; N]; 2],
+}
+
+impl<const N: usize> Measured<N> {
+    fn new() -> Self {
+        let zero = [[[0.0; CHUNK]; 3]; N];
+        Self { x: zero, angle: [[0.0; CHUNK]; 2], slopes: [zero; 2] }
+    }
+    /// The tuples from `at` on.
+    #[inline(always)]
+    fn block<V: Lanes<Element = f64>>(&self, at: usize) -> Block<V, N> {
+        assert!(at + V::WIDTH <= CHUNK);
+        // SAFETY: there are as many numbers
+        let load = |x: [&[f64; CHUNK]; 3]| x.map(|x| unsafe { V::load(x.as_ptr().add(at)) });
+        let x = std::array::from_fn(|a| load(self.x[a].each_ref()));
+        let slopes = std::array::from_fn(|s| std::array::from_fn(|a| load(self.slopes[s][a].each_ref())));
+        let [sin, cos, _] = load([&self.angle[0], &self.angle[1], &self.angle[0]]);
+        Block { x, angle: [sin, cos], slopes }
+    }
+}
+
+/// Finds where the atoms of some tuples are, and measures.
+struct Measure<'a, G, const N: usize> {
+    frame: &'a Frame<'a>,
+    atoms: &'a [[u32; N]],
+    measured: &'a mut Measured<N>,
+    geometry: PhantomData<G>,
+}
+
+impl<G: Geometry<N>, const N: usize> Kernel<f64> for Measure<'_, G, N> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes<Element = f64>>(self) {
+        let Measure { frame, atoms, measured, .. } = self;
+        // (places without a tuple of their own repeat the first)
+        for k in 0..atoms.len().next_multiple_of(V::WIDTH) {
+            let chain = frame.chain(&atoms[if k < atoms.len() { k } else { 0 }]);
+            for a in 1..N {
+                for c in 0..3 {
+                    measured.x[a][c][k] = chain[a][c];
+                }
+            }
+        }
+        if !G::MEASURES {
+            return;
+        }
+        for at in (0..atoms.len()).step_by(V::WIDTH) {
+            let ([sin, cos], slopes) = G::measure(&measured.block::<V>(at).x);
+            // SAFETY: the block that was read is written
+            let store = |x: V, to: &mut [f64; CHUNK]| unsafe { x.store(to.as_mut_ptr().add(at)) };
+            store(sin, &mut measured.angle[0]);
+            store(cos, &mut measured.angle[1]);
+            for (slopes, out) in slopes.iter().zip(&mut measured.slopes) {
+                for a in 1..N {
+                    for c in 0..3 {
+                        store(slopes[a][c], &mut out[a][c]);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -136,90 +366,49 @@ impl<E: TupleEnergy<N>, const N: usize> Law for TupleLaw<E, N> {
 struct Tuples<'a, E, const N: usize> {
     frame: &'a Frame<'a>,
     p: &'a PreparedTable,
-    atoms: &'a [[u32; N]],
     rows: &'a [u32],
+    measured: &'a Measured<N>,
     slots: &'a mut [[f64; 3]],
     sums: &'a mut Sums,
     energy: PhantomData<E>,
 }
 
-impl<E: TupleEnergy<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
+impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
-        let Tuples { frame, p, atoms, rows, slots, sums, .. } = self;
-        let tape = StackTape::<V, CAPACITY>::new();
-        let origin = V::constant(frame.grid.energy_origin());
-        let blocks = atoms.chunks(V::WIDTH).zip(rows.chunks(V::WIDTH)).zip(slots.chunks_mut(V::WIDTH * N));
-        for ((atoms, rows), slots) in blocks {
-            let mut totals = [origin; 7];
-            block::<V, E, N>(&tape, frame, p, atoms, rows, slots, &mut totals);
+        let Tuples { frame, p, rows, measured, slots, sums, .. } = self;
+        let (grid, origin) = (frame.grid.force_origin(), frame.grid.energy_origin());
+        let (grid, origin) = (V::constant(grid), V::constant(origin));
+        let blocks = rows.chunks(V::WIDTH).zip(slots.chunks_mut(V::WIDTH * N)).enumerate();
+        for (block, (rows, slots)) in blocks {
+            let q: E::Prepared<V::Parameter> =
+                p.gather::<V, _>(|k| rows[if k < rows.len() { k } else { 0 }] as usize);
+            let block = measured.block::<V>(block * V::WIDTH);
+            let (energy, gradient) = E::gradient(&block, &q);
+            // forces, rounded to the grid
+            let mut forces = [[V::constant(0.0); 3]; N];
+            for a in 1..N {
+                for c in 0..3 {
+                    let f = (grid - gradient[a][c]) - grid;
+                    forces[a][c] = f;
+                    forces[0][c] = forces[0][c] - f;
+                }
+            }
+            let columns = forces.map(|f| f.map(spill));
+            for (k, slots) in slots.chunks_mut(N).enumerate() {
+                for (a, slot) in slots.iter_mut().enumerate() {
+                    *slot = [columns[a][0][k], columns[a][1][k], columns[a][2][k]];
+                }
+            }
             if frame.sums {
+                let (own, mut totals) = (V::first(rows.len()), [origin; 7]);
+                for a in 1..N {
+                    let e = if a == 1 { energy } else { V::constant(0.0) };
+                    add(&mut totals, own, e, block.x[a], forces[a]);
+                }
                 flush(totals, origin, sums);
             }
-        }
-    }
-}
-
-/// One tuple a lane: the forces on its atoms, and what it adds to energy and virial.
-#[inline(always)]
-fn block<V: Lanes<Element = f64>, E: TupleEnergy<N>, const N: usize>(
-    tape: &StackTape<V, CAPACITY>,
-    frame: &Frame,
-    p: &PreparedTable,
-    atoms: &[[u32; N]],
-    rows: &[u32],
-    slots: &mut [[f64; 3]],
-    totals: &mut [V; 7],
-) {
-    // the first atom is the origin; the others' coordinates are the variables. Lanes without a tuple of their own
-    // repeat the first.
-    let mut x = [[[0.0; LANES]; 3]; N];
-    for k in 0..V::WIDTH {
-        let chain = frame.chain(&atoms[if k < atoms.len() { k } else { 0 }]);
-        for a in 1..N {
-            for c in 0..3 {
-                x[a][c][k] = chain[a][c];
-            }
-        }
-    }
-    let q: E::Prepared<V::Parameter> =
-        p.gather::<V, _>(|k| rows[if k < rows.len() { k } else { 0 }] as usize);
-    // SAFETY: there are at most `LANES` lanes
-    let x: [[V; 3]; N] = x.map(|x| x.map(|x| unsafe { V::load(x.as_ptr()) }));
-    let zero = StackVar::<V, CAPACITY>::constant(0.0);
-    let mut place = [Vec3::new(zero, zero, zero); N];
-    // (node 0 is passive, the variables are nodes 1 to 12)
-    let (energy, adjoints) = {
-        let flat: [V; 12] =
-            std::array::from_fn(|m| if m / 3 + 1 < N { x[m / 3 + 1][m % 3] } else { V::constant(0.0) });
-        let v = tape.restart(flat);
-        for a in 1..N {
-            place[a] = Vec3::new(v[3 * a - 3], v[3 * a - 2], v[3 * a - 1]);
-        }
-        let e = E::energy::<StackVar<V, CAPACITY>, V::Parameter>(place, &q);
-        (e.value(), tape.adjoints(e))
-    };
-    // forces, rounded to the grid
-    let grid = V::constant(frame.grid.force_origin());
-    let mut forces = [[V::constant(0.0); 3]; N];
-    for a in 1..N {
-        for c in 0..3 {
-            let f = (grid - adjoints[3 * (a - 1) + c + 1]) - grid;
-            forces[a][c] = f;
-            forces[0][c] = forces[0][c] - f;
-        }
-    }
-    let columns = forces.map(|f| f.map(spill));
-    for (k, slots) in slots.chunks_mut(N).enumerate() {
-        for (a, slot) in slots.iter_mut().enumerate() {
-            *slot = [columns[a][0][k], columns[a][1][k], columns[a][2][k]];
-        }
-    }
-    if frame.sums {
-        let own = V::first(atoms.len());
-        for a in 1..N {
-            add(totals, own, if a == 1 { energy } else { V::constant(0.0) }, x[a], forces[a]);
         }
     }
 }
