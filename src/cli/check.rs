@@ -185,17 +185,24 @@ impl Worst {
 ///
 /// The estimate from one table of differences is the smallest of many, and may be small by accident: where a pair
 /// of atoms crosses its cut-off within the steps, or everywhere if the steps are longer than what the energy
-/// depends on. So two tables with different steps must agree as well, and the error is never less than what the
-/// `noise` of the energy makes of it.
+/// depends on. So two tables with different steps must agree as well, the slopes on the two sides must not differ
+/// next to the point (all steps reach across a corner that is closer, and differences there are the mean of the two
+/// slopes), and the error is never less than what the `noise` of the energy makes of it.
 fn difference(step: f64, scale: f64, noise: f64, mut energy: impl FnMut(f64) -> f64) -> Difference {
     let mut best = Difference { value: f64::NAN, error: f64::INFINITY, step };
+    let here = energy(0.0);
     let mut first = step;
     for _ in 0..3 {
         let mut table =
             |step| Richardson { step, levels: 6, tables: 1, enough: 0.0, scale }.derivative(&mut energy, 0.0);
         let (a, b) = (table(first), table(0.6 * first));
         let closer = if a.error < b.error { a } else { b };
+        // how much the slopes differ, extrapolated to the point itself (odd powers of the step are of a smooth curve)
+        let mut slopes = |h: f64| (energy(h) - 2.0 * here + energy(-h)) / h;
+        let [wide, middle, near] = [0.2, 0.1, 0.05].map(|part| slopes(part * first));
+        let corner = (8.0 * (2.0 * near - middle) - (2.0 * middle - wide)) / 7.0;
         let error = 3.0 * a.error.max(b.error).max((a.value - b.value).abs()) + 10.0 * noise / first;
+        let error = error + (corner.abs() - 200.0 * noise / first).max(0.0);
         if error < best.error {
             best = Difference { error, ..closer };
         }

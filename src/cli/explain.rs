@@ -217,11 +217,14 @@ fn named(catalog: &Catalog, name: &str) -> Result<String, Failure> {
     for unit in UNITS.iter().chain(REDUCED_UNITS) {
         if unit.names.contains(&name) || with_prefix(unit) {
             parts.push(unit_rows(&[*unit]));
-            if !unit.names.contains(&name)
-                && let Ok((value, dimension)) = parse_quantity(&format!("1 {name}"), UnitSystem::Md)
-            {
-                let md = format_quantity(value, dimension, UnitSystem::Md);
-                parts.push(format!("1 {name} is {md}\n"));
+            // (energies in bulk units are those of a mole)
+            let amounts = [name.to_owned(), format!("{name}/mol")];
+            let size = |name: &String| {
+                let (value, dimension) = parse_quantity(&format!("1 {name}"), UnitSystem::Md).ok()?;
+                Some(format!("1 {name} is {}\n", format_quantity(value, dimension, UnitSystem::Md)))
+            };
+            if !REDUCED_UNITS.iter().any(|u| u.names == unit.names) {
+                parts.extend(amounts.iter().find_map(size));
             }
         }
     }
@@ -354,7 +357,11 @@ fn sample(entry: &Listed) -> String {
     };
     match entry.builder {
         Builder::Pair { factor, ends_at_cutoff, .. } => {
-            let ending = if ends_at_cutoff { "" } else { "ending = \"switch\"\n" };
+            let ending = match (ends_at_cutoff, about.name) {
+                (true, _) => "",
+                (false, BARE_CHARGES) => "ending = \"force-shift\"\n",
+                _ => "ending = \"switch\"\n",
+            };
             let rest = if factor == Factor::Charge { lines } else { format!("\n{}", tables()) };
             format!("[{path}]\ncutoff = \"9 A\"\n{ending}{rest}")
         }
@@ -405,19 +412,20 @@ mod tests {
         assert!(text("stage.steps").unwrap().contains("how many"));
         assert!(text("stage").unwrap().contains("remove-drift"));
         assert!(text("skin").unwrap().contains("forces.skin"));
-        assert!(text("kcal").unwrap().contains("calorie"));
+        let kcal = text("kcal").unwrap();
+        assert!(kcal.contains("calorie") && kcal.contains("1 kcal/mol is 4.184 kJ/mol"), "{kcal}");
         assert!(text("kcal/mol").unwrap().contains("energy, is 4.184 kJ/mol"));
         for key in ["bonded-factors", "mixing", "inner", "ending", "excluded-remainder", "none", "cutoff"] {
             assert!(text(key).unwrap().contains("pair.NAME."), "{key}");
             assert!(potentials(&catalog).contains(key), "{key}");
         }
-        assert!(text("pair.lennard-jones.epsilon").unwrap().contains("depth"));
+        assert!(text("pair.lennard-jones.types").unwrap().contains("depth"));
         assert!(text("coulomb").unwrap().contains("`reaction-field` or `damped-shifted-force`"));
         assert!(text("reaction-field").unwrap().contains("excluded-remainder = false"));
         // defaults in units, and those of reduced units
         let longest = text("longest-move").unwrap();
         assert!(longest.contains("default: \"0.02 nm\"; in reduced units: 0.1"), "{longest}");
-        assert!(!input(&keys_of_any(&catalog)).contains("a number such as 1.5"));
+        assert!(!text("system").unwrap().contains("a number such as"), "lengths have their unit");
         assert!(text("switch").unwrap().contains("cut-off"));
         assert!(text("lenard-jones").unwrap_err().contains("did you mean `lennard-jones`?"));
         assert!(text("unitts").unwrap_err().contains("did you mean `units`?"));

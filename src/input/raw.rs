@@ -164,12 +164,13 @@ pub fn keys(catalog: &Catalog) -> Vec<KeyDoc> {
         survey.keys()
     };
     let reduced = of(UnitSystem::Lj);
+    let number = |text: &str| text.trim_matches('"').split(' ').next()?.parse::<f64>().ok();
     let both = |mut key: KeyDoc| {
         let same = reduced.iter().find(|k| k.path == key.path && k.doc == key.doc);
         if let (Presence::Default(a), Some(Presence::Default(b))) =
             (&mut key.presence, same.map(|k| &k.presence))
-            && a.trim_matches('"').split(' ').next() != Some(b.as_str())
             && a != b
+            && number(a).is_none_or(|x| number(b) != Some(x))
         {
             *a += &format!("; in reduced units: {b}");
         }
@@ -568,7 +569,7 @@ fn tables(params: &'static [Param], t: &Section, energy: &mut Energy) -> Result<
     };
     let mut failed = None;
     for (key, doc) in [
-        ("types", "parameters by type; \"none\" = true for no interaction"),
+        ("types", "parameters by type; `none = true` for no interaction"),
         ("pairs", "parameters by pair of types, \"A-B\""),
     ] {
         match t.named(key, None, doc) {
@@ -611,7 +612,7 @@ fn row(params: &'static [Param], name: &str, t: &Section, absent: bool) -> Resul
     }
     let length = quantity(Dimension::LENGTH).range(Range::Positive);
     let cutoff = match absent {
-        true => t.read("cutoff", length, "of this pair, instead of the term's").optional(),
+        true => t.read("cutoff", length, "of this type or pair, instead of the term's").optional(),
         false => Ok(None),
     };
     let values = values.into_iter().collect::<Result<Vec<_>, _>>()?;
