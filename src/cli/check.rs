@@ -193,9 +193,10 @@ fn difference(step: f64, scale: f64, noise: f64, mut energy: impl FnMut(f64) -> 
     let here = energy(0.0);
     let mut first = step;
     for _ in 0..3 {
-        let mut table =
-            |step| Richardson { step, levels: 6, tables: 1, enough: 0.0, scale }.derivative(&mut energy, 0.0);
-        let (a, b) = (table(first), table(0.6 * first));
+        let mut table = |step, levels| {
+            Richardson { step, levels, tables: 1, enough: 0.0, scale }.derivative(&mut energy, 0.0)
+        };
+        let (a, b) = (table(first, 5), table(0.6 * first, 4));
         let closer = if a.error < b.error { a } else { b };
         // how much the slopes differ, extrapolated to the point itself (odd powers of the step are of a smooth curve)
         let mut slopes = |h: f64| (energy(h) - 2.0 * here + energy(-h)) / h;
