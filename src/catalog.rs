@@ -154,6 +154,16 @@ pub struct Catalog {
     entries: Vec<Listed>,
 }
 
+/// The name of the pair energy of bare charges, which no cut-off suits.
+pub const BARE_CHARGES: &str = "coulomb";
+
+/// The names of the pair energies of charges that end at the cut-off by their own formula.
+pub fn ending_charges(catalog: &Catalog) -> Vec<&'static str> {
+    let ends =
+        |e: &&Listed| matches!(e.builder, Builder::Pair { factor: Factor::Charge, ends_at_cutoff: true, .. });
+    catalog.entries().iter().filter(ends).map(|e| e.about.name).collect()
+}
+
 /// The standard energies.
 pub fn catalog() -> Catalog {
     let mut catalog = Catalog::default();

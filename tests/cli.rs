@@ -318,6 +318,13 @@ fn wrong_command_lines_and_inputs_end_with_2() {
         assert!(out.is_empty() && err.contains("error"), "{line}: {out}{err}");
     }
     assert!(!place.path("outputs").exists());
+    for command in ["run", "minimize"] {
+        let (_, err) = place.md(&format!("{command} | lj.toml | --steps | -1"), 2);
+        assert!(err.contains("steps are a whole number from 0 up") && !err.contains("tip"), "{err}");
+    }
+    fs::write(place.path("other.csv"), "time,b\n0,1\n1,2\n").unwrap();
+    let (_, err) = place.md("plot | other.csv", 2);
+    assert!(err.contains("its columns are time, b; draw some of them with `--columns A,B`"), "{err}");
     let (_, err) = place.md("run | lj.toml | --set | output.energis=3", 2);
     assert!(err.contains("did you mean `energies`?") && !err.contains('\u{1b}'), "{err}");
 }
@@ -348,6 +355,19 @@ fn energy_prints_one_document() {
     }
     // (between 1.8 and 2.0, where the switch is, there is no shell)
     assert!((number(&found["energy"]) - energy).abs() < 1e-9, "{energy}");
+    assert!(found["kinetic"].is_null() && found["temperature"].is_null(), "{out}");
+    // two atoms of mass 2, one of them moving: K = 9, and f = 3 as the total momentum is conserved
+    let structure = "2\nProperties=species:S:1:pos:R:3:vel:R:3\nA 0 0 0 3 0 0\nA 1.2 0 0 0 0 0\n";
+    fs::write(place.path("moving.xyz"), structure).unwrap();
+    let text = fs::read_to_string(place.path("lj.toml")).unwrap();
+    let (head, tail) = text.split_once("[system.lattice]").unwrap();
+    let tail = tail.split_once("[atoms.A]").unwrap().1.replace("mass = 1.0", "mass = 2.0");
+    let moving = format!("{head}[system]\nstructure = \"moving.xyz\"\n[atoms.A]{tail}");
+    fs::write(place.path("moving.toml"), moving).unwrap();
+    let (out, _) = place.md("energy | moving.toml | --json", 0);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert!((number(&found["kinetic"]) - 9.0).abs() < 1e-12, "{out}");
+    assert!((number(&found["temperature"]) - 6.0).abs() < 1e-12, "{out}");
     let (out, _) = place.md("energy | lj.toml", 0);
     assert!(out.contains("lennard-jones") && out.contains("pressure"), "{out}");
 }
@@ -367,6 +387,34 @@ fn check_prints_one_document() {
     }
     let (out, _) = place.md("check | lj.toml", 0);
     assert!(out.contains("all derivatives are right"), "{out}");
+}
+
+#[test]
+fn check_tells_right_from_not_checked() {
+    let place = Place::new(VERLET);
+    let two = |distance: &str, cutoff: &str| {
+        let structure = format!("2\nProperties=species:S:1:pos:R:3\nAr 0 0 0\nAr {distance} 0 0\n");
+        fs::write(place.path("two.xyz"), structure).unwrap();
+        let input = format!(
+            "[system]\nstructure = \"two.xyz\"\n[atoms.Ar]\nmass = \"40 u\"\n[pair.lennard-jones]\n{cutoff}\n\
+             [pair.lennard-jones.types]\nAr = {{ epsilon = \"1 kJ/mol\", sigma = \"3.4 A\" }}\n"
+        );
+        fs::write(place.path("two.toml"), input).unwrap();
+    };
+    // atoms that are nearly on top of each other, within less than any fixed step
+    two("0.001", "cutoff = \"none\"");
+    let (out, _) = place.md("check | two.toml", 0);
+    assert!(out.contains("all derivatives are right"), "{out}");
+    // exactly at the cut-off, where the energy jumps, there is no difference to compare with
+    two("9", "cutoff = \"9 A\"\nending = \"truncate\"");
+    let (out, _) = place.md("check | two.toml", 0);
+    assert!(
+        out.contains("not checked") && out.contains("NOT checked") && !out.contains("all derivatives"),
+        "{out}"
+    );
+    let (out, _) = place.md("check | two.toml | --json", 0);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert!(found["ok"] == true && found["checks"][0]["error"].is_null(), "{out}");
 }
 
 #[test]

@@ -150,12 +150,22 @@ pub struct Param {
     pub mixing: Mixing,
     /// Who gives the value.
     pub source: Source,
+    /// A value as it may well be, in nm, ps, u and e: see [`Param::sample`].
+    pub example: Option<f64>,
 }
 
 impl Param {
     /// A parameter the user writes, of any finite value, without a mixing rule.
     pub const fn new(name: &'static str, dimension: Dimension, doc: &'static str) -> Self {
-        Self { name, dimension, range: Range::Any, doc, mixing: Mixing::Explicit, source: Source::Input }
+        Self {
+            name,
+            dimension,
+            range: Range::Any,
+            doc,
+            mixing: Mixing::Explicit,
+            source: Source::Input,
+            example: None,
+        }
     }
     /// Restricts the range.
     pub const fn range(mut self, range: Range) -> Self {
@@ -176,6 +186,27 @@ impl Param {
     pub const fn cutoff(mut self) -> Self {
         self.source = Source::Cutoff;
         self
+    }
+    /// Gives a value as it may well be, in nm, ps, u and e: for examples and tests.
+    pub const fn example(mut self, value: f64) -> Self {
+        self.example = Some(value);
+        self
+    }
+
+    /// A value to try: the example; without one, what dimension and range suggest (lengths of 0.3 nm, energies of
+    /// 2 kJ/mol).
+    pub fn sample(&self) -> f64 {
+        if let Some(x) = self.example {
+            return x;
+        }
+        // an energy is mass × length²/time²
+        let d = self.dimension;
+        let x = 2f64.powi(d.mass.into()) * 0.3f64.powi(i32::from(d.length) - 2 * i32::from(d.mass));
+        match self.range {
+            Range::Within(a, b) if a > f64::MIN && b < f64::MAX => 0.5 * (a + b),
+            Range::Integer(a, b) => f64::from(1.clamp(a, b)),
+            _ => x,
+        }
     }
 }
 

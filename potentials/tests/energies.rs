@@ -9,52 +9,10 @@ use potentials::*;
 use std::marker::PhantomData;
 use support::{Function, Limits, Random, SMOOTH, check, curvature, slope, value};
 
-/// Parameters to test an energy with, in nm and kJ/mol.
-fn sample(kind: &str, name: &str) -> Vec<f64> {
-    let numbers: &[f64] = match (kind, name) {
-        ("pair", "lennard-jones" | "lj96") => &[0.9, 0.34],
-        ("pair", "mie") => &[0.9, 0.34, 12.3, 5.7],
-        ("pair", "buckingham") => &[1e5, 0.03, 0.004],
-        ("pair", "born-mayer-huggins") => &[25.0, 0.032, 0.234, 1e-3, 7e-5],
-        ("pair", "morse") => &[12.0, 14.0, 0.31],
-        ("pair", "yukawa") => &[50.0, 8.0],
-        ("pair", "gaussian") => &[3.0, 9.0],
-        ("pair", "soft-cosine") => &[20.0, 1.0],
-        ("pair", "zbl") => &[2.7e4, 78.0],
-        ("pair", "coulomb") => &[],
-        ("pair", "coulomb-debye") => &[3.0],
-        ("pair", "reaction-field") => &[61.0, 1.0],
-        ("pair", "damped-shifted-force") => &[2.4, 1.0],
-        ("bond", "harmonic") => &[3000.0, 0.31],
-        ("bond", "morse") => &[400.0, 9.0, 0.31],
-        ("bond", "fene") => &[300.0, 1.2, 1.1, 0.5],
-        ("bond", "g96") => &[2e4, 0.31],
-        ("bond", "quartic") => &[0.31, 1500.0, -800.0, 700.0],
-        ("angle", "harmonic" | "cosine-squared") => &[380.0, 1.9],
-        ("angle", "cosine") => &[38.0],
-        ("angle", "quartic") => &[1.9, 200.0, -40.0, 15.0],
-        ("angle" | "dihedral", "periodic") | ("tuple", "periodic-improper") => &[7.0, 3.0, 0.6],
-        ("dihedral", "ryckaert-bellemans") => &[9.28, 12.16, -13.12, -3.06, 26.24, -31.5],
-        ("dihedral", "opls") => &[3.0, -1.2, 2.3, 0.7],
-        ("dihedral", "harmonic") | ("tuple", "harmonic-improper") => &[90.0, 0.4],
-        ("tuple", "urey-bradley") => &[380.0, 1.9, 9000.0, 0.21],
-        ("field", "position-restraint") => &[900.0],
-        ("field", "anisotropic-restraint") => &[900.0, 30.0, 200.0],
-        ("field", "flat-bottom") => &[900.0, 0.3],
-        ("field", "harmonic-wall") => &[900.0, 0.2, 1.0, -2.0, 0.5],
-        ("field", "uniform-electric-field") => &[4.0, -7.0, 1.5],
-        ("embedding", "sutton-chen") => &[1.2, 0.361, 9.0, 6.0, 39.432],
-        ("triplet", "stillinger-weber") => {
-            &[209.2, 0.20951, 1.8, 21.0, 1.2, -1.0 / 3.0, 7.049556277, 0.6022245584, 4.0, 0.3]
-        }
-        // silicon with λ₃ in use (m = 3), lengths in Å and energies in eV
-        ("site", "tersoff") => &[
-            3.0, 1.0, 1.3258, 4.8381, 2.0417, -0.1, 22.956, 0.33675, 1.3258, 95.373, 3.0, 0.2, 3.2394, 3264.7,
-        ],
-        ("global", "radius-of-gyration") => &[700.0, 0.25],
-        _ => panic!("no sample parameters for the {kind} {name}"),
-    };
-    numbers.to_vec()
+/// Parameters to test an energy with, in nm and kJ/mol. What is the cut-off in the input is [`CUTOFF`] here.
+fn sample<E: Energy>() -> Vec<f64> {
+    let value = |p: &Param| if p.source == Source::Cutoff { CUTOFF } else { p.sample() };
+    E::ABOUT.params.iter().map(value).collect()
 }
 
 fn record<T: Copy, R: Record<T>>(p: &[T]) -> R {
@@ -216,7 +174,7 @@ struct Truth;
 impl Visitor for Truth {
     fn pair<E: PairEnergy>(&mut self) {
         let name = E::ABOUT.name;
-        let p = sample("pair", name);
+        let p = sample::<E>();
         let mut random = Random(1);
         for _ in 0..20 {
             let x = [random.within(0.29, 0.96)];
@@ -228,7 +186,7 @@ impl Visitor for Truth {
         }
     }
     fn bond<E: BondEnergy>(&mut self) {
-        let p = sample("bond", E::ABOUT.name);
+        let p = sample::<E>();
         let mut random = Random(2);
         // (the repulsion of the finitely extensible bond ends at 0.561, where its second derivative jumps)
         for (a, b) in [(0.2, 0.54), (0.6, 1.0)] {
@@ -238,7 +196,7 @@ impl Visitor for Truth {
         }
     }
     fn angle<E: AngleEnergy>(&mut self) {
-        let p = sample("angle", E::ABOUT.name);
+        let p = sample::<E>();
         Chains::new().each(3, |x, limits| {
             let f = AngleFunction::<E>::NEW;
             check(E::ABOUT.name, &f, x, &p, limits);
@@ -246,7 +204,7 @@ impl Visitor for Truth {
         });
     }
     fn dihedral<E: DihedralEnergy>(&mut self) {
-        let p = sample("dihedral", E::ABOUT.name);
+        let p = sample::<E>();
         Chains::new().each(4, |x, limits| {
             let f = DihedralFunction::<E>::NEW;
             check(E::ABOUT.name, &f, x, &p, limits);
@@ -256,7 +214,7 @@ impl Visitor for Truth {
         });
     }
     fn tuple<E: TupleEnergy<N>, const N: usize>(&mut self) {
-        let p = sample("tuple", E::ABOUT.name);
+        let p = sample::<E>();
         Chains::new().each(N, |x, limits| {
             let f = TupleFunction::<E, N>(Of::NEW);
             check(E::ABOUT.name, &f, x, &p, limits);
@@ -266,7 +224,7 @@ impl Visitor for Truth {
         });
     }
     fn field<E: FieldEnergy>(&mut self) {
-        let p = sample("field", E::ABOUT.name);
+        let p = sample::<E>();
         let mut random = Random(3);
         let mut kinks = 0;
         for _ in 0..20 {
@@ -284,7 +242,7 @@ impl Visitor for Truth {
         assert!(kinks < 10);
     }
     fn embedding<E: EmbeddingEnergy>(&mut self) {
-        let p = sample("embedding", E::ABOUT.name);
+        let p = sample::<E>();
         let mut random = Random(4);
         for _ in 0..20 {
             let x = [random.within(0.2, 0.9)];
@@ -294,7 +252,7 @@ impl Visitor for Truth {
         }
     }
     fn triplet<E: TripletEnergy>(&mut self) {
-        let p = sample("triplet", E::ABOUT.name);
+        let p = sample::<E>();
         let reach = E::reach(&prepared::<E, f64>(&p));
         let mut random = Random(6);
         let fine = Limits { step: 1e-3, ..SMOOTH };
@@ -321,7 +279,7 @@ impl Visitor for Truth {
         }
     }
     fn site<E: SiteEnergy>(&mut self) {
-        let p = sample("site", E::ABOUT.name);
+        let p = sample::<E>();
         let mut random = Random(7);
         let f = SiteFunction::<E>::NEW;
         for n in [1, 2, 3, 5] {
@@ -330,12 +288,12 @@ impl Visitor for Truth {
                 let x: Vec<f64> = (0..n)
                     .flat_map(|k| {
                         let r = match k {
-                            0 => random.within(2.1, 2.7),
-                            1 => random.within(2.85, 3.15),
-                            4 => random.within(3.25, 4.0),
-                            _ => random.within(2.1, 3.15),
+                            0 => random.within(0.21, 0.27),
+                            1 => random.within(0.285, 0.315),
+                            4 => random.within(0.325, 0.4),
+                            _ => random.within(0.21, 0.315),
                         };
-                        let r = if (r - 2.8).abs() < 0.03 { 2.7 } else { r };
+                        let r = if (r - 0.28).abs() < 0.003 { 0.27 } else { r };
                         random.direction().map(|c| c * r)
                     })
                     .collect();
@@ -344,7 +302,7 @@ impl Visitor for Truth {
                     &f,
                     &x,
                     &p,
-                    Limits { step: 2e-3, first: 1e-7, second: 1e-7, scale: 0.0 },
+                    Limits { step: 2e-4, first: 1e-7, second: 1e-7, scale: 0.0 },
                 );
                 let origin = turned(&[0.0; 3]);
                 let rotated: Vec<f64> =
@@ -356,7 +314,7 @@ impl Visitor for Truth {
         }
     }
     fn global<E: GlobalEnergy>(&mut self) {
-        let p = sample("global", E::ABOUT.name);
+        let p = sample::<E>();
         let mut chains = Chains::new();
         let f = GlobalFunction::<E>::NEW;
         for _ in 0..10 {
@@ -381,7 +339,7 @@ const INNER: f64 = 0.8;
 impl Ends {
     fn treated<E: PairEnergy, C: Treatment>() {
         let what = format!("{}, {}", E::ABOUT.name, C::NAME);
-        let mut p = sample("pair", E::ABOUT.name);
+        let mut p = sample::<E>();
         let plain = p.clone();
         p.extend([CUTOFF, INNER]);
         let f = PairFunction::<Cut<E, C>>::NEW;
@@ -428,7 +386,7 @@ impl Ends {
 
 impl Visitor for Ends {
     fn pair<E: PairEnergy>(&mut self) {
-        let mut p = sample("pair", E::ABOUT.name);
+        let mut p = sample::<E>();
         Self::padding::<E>(&p);
         if E::ENDS_AT_CUTOFF {
             let f = PairFunction::<E>::NEW;
@@ -451,7 +409,7 @@ impl Visitor for Ends {
     fn field<E: FieldEnergy>(&mut self) {}
     fn embedding<E: EmbeddingEnergy>(&mut self) {
         fn ends<E: EmbeddingEnergy, C: Treatment>() {
-            let mut p = sample("embedding", E::ABOUT.name);
+            let mut p = sample::<E>();
             p.extend([CUTOFF, INNER]);
             let pair = EamPairFunction::<CutEmbedding<E, C>>::NEW;
             let density = DensityFunction::<CutEmbedding<E, C>>::NEW;
@@ -524,8 +482,8 @@ impl Names {
             assert!(about.params[..k].iter().all(|p| p.name != param.name), "{what} twice");
             assert!(about.formula.contains(param.name), "{what} is not in the formula");
             assert!(!param.doc.is_empty() && !param.doc.ends_with('.'), "{what}");
-            let x = sample(kind, about.name)[k];
-            assert!(param.range.contains(x), "{what}: the sample {x} is not allowed");
+            let x = param.sample();
+            assert!(param.range.contains(x), "{what}: {x} is not allowed, give it an `.example(…)` that is");
             if let param::Source::Default(x) = param.source {
                 assert!(param.range.contains(x), "{what}: the default {x} is not allowed");
             }

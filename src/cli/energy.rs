@@ -3,9 +3,9 @@
 use super::{Failure, Input, Outcome, say, table};
 use crate::catalog::Catalog;
 use crate::forces::{Evaluator, ForceSource, Forces};
-use crate::integrate::kinetic_energy;
+use crate::integrate::{degrees_of_freedom, kinetic_energy, temperature};
 use crate::plot::scale::significant;
-use crate::run::{instant_pressure, term_names};
+use crate::run::{conserves_momentum, instant_pressure, term_names};
 use crate::units::UnitSystem;
 use clap::Args;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -37,6 +37,9 @@ impl<K: Serialize, V: Serialize> Serialize for Map<K, V> {
 struct Document {
     units: Map<&'static str, &'static str>,
     energy: f64,
+    /// None without velocities, as the temperature.
+    kinetic: Option<f64>,
+    temperature: Option<f64>,
     terms: Map<String, f64>,
     forces: Vec<[f64; 3]>,
     virial: [f64; 6],
@@ -74,18 +77,24 @@ impl Energy {
         let mut evaluator = Evaluator::new(plan.setup).map_err(Failure::wrong)?;
         let mut out = Forces::default();
         evaluator.evaluate(&plan.state.cell, &plan.state.positions, &mut out).map_err(cannot)?;
-        let kinetic = match plan.has_velocities {
-            true => kinetic_energy(&plan.atoms.masses, &plan.state.velocities),
-            false => 0.0,
+        let moving = plan.has_velocities;
+        let kinetic = moving.then(|| kinetic_energy(&plan.atoms.masses, &plan.state.velocities));
+        let mut freedom = || {
+            let kept = conserves_momentum(&mut evaluator, &plan.state).map_err(cannot)?;
+            Ok(degrees_of_freedom(plan.atoms.len(), 0, kept))
         };
+        let freedom = if moving { freedom()? } else { 0 };
+        let temperature = kinetic.and_then(|k| temperature(k, freedom, plan.boltzmann));
         let cell = &plan.state.cell;
         let volume = cell.volume().filter(|_| cell.periodic() == [true; 3]);
-        let pressure = volume.map(|v| instant_pressure(kinetic, &out.virial, v, reduced));
+        let pressure = volume.map(|v| instant_pressure(kinetic.unwrap_or(0.0), &out.virial, v, reduced));
         let energy = out.energy();
         if self.json {
             let document = Document {
                 units: Map(units(reduced)),
                 energy,
+                kinetic,
+                temperature,
                 terms: Map(names.into_iter().zip(out.energies).collect()),
                 forces: out.forces,
                 virial: out.virial,
@@ -105,11 +114,12 @@ impl Energy {
             rows.push(vec![name.clone(), number(*energy)]);
         }
         rows.push(vec!["potential".into(), number(energy)]);
-        if plan.has_velocities {
-            rows.push(vec!["kinetic".into(), number(kinetic)]);
-        }
+        rows.extend(kinetic.map(|k| vec!["kinetic".into(), number(k)]));
         let mut text = format!("{}: {} atoms\n", self.input.input.display(), plan.atoms.len());
         text += &table(&rows, &[1]);
+        if let Some(t) = temperature {
+            text += &format!("  temperature    {} {}\n", significant(t, 6), unit("temperature"));
+        }
         let size = |f: &[f64; 3]| (f[0] * f[0] + f[1] * f[1] + f[2] * f[2]).sqrt();
         let largest = out.forces.iter().enumerate().max_by(|a, b| size(a.1).total_cmp(&size(b.1)));
         if let Some((atom, force)) = largest {
@@ -128,7 +138,7 @@ impl Energy {
         text += &format!("  virial         {} {}\n", virial.join("  "), unit("virial"));
         match (pressure, volume) {
             (Some(p), Some(v)) => {
-                let rest = if plan.has_velocities { "" } else { ", of atoms at rest" };
+                let rest = if moving { "" } else { ", of atoms at rest" };
                 text += &format!(
                     "  pressure       {} {}{rest}\n  volume         {} {}\n",
                     significant(p, 6),

@@ -1,13 +1,16 @@
 //! `md explain`
 
 use super::{Failure, Outcome, say, table};
-use crate::catalog::{Builder, Catalog, Ending, EnergyKind, Listed};
+use crate::catalog::{BARE_CHARGES, Builder, Catalog, Ending, EnergyKind, Listed, ending_charges};
 use crate::input::keys;
 use crate::input::reader::{KeyDoc, Presence};
 use crate::input::report::did_you_mean;
-use crate::units::{KnownUnit, REDUCED_UNITS, UNITS, UnitSystem, describe, example, format_quantity, symbol};
+use crate::plot::scale::significant;
+use crate::units::{
+    KnownUnit, REDUCED_UNITS, UNITS, UnitSystem, describe, format_quantity, parse_quantity, symbol,
+};
 use clap::Args;
-use potentials::param::{Dimension, Mixing, Param, Range, Source};
+use potentials::param::{Dimension, Mixing, Param, Source};
 use potentials::{Factor, Origin};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -31,7 +34,7 @@ impl Explain {
             None => OVERVIEW.to_owned(),
             Some("potentials") => potentials(catalog),
             Some("units") => units(),
-            Some("input") => input(&keys(catalog)),
+            Some("input") => input(&keys_of_any(catalog)),
             Some(name) => named(catalog, name)?,
         };
         say(&text)?;
@@ -49,6 +52,13 @@ fn potentials(catalog: &Catalog) -> String {
             let _ = write!(text, "[{}.NAME]\n{}\n", kind.key(), table(&rows, &[]));
         }
     }
+    let pairs = keys_of_any(catalog).into_iter().filter(|k| k.path.starts_with("pair.NAME."));
+    let pairs: Vec<_> = pairs.map(|k| vec![k.path.replace("pair.NAME.", ""), k.doc]).collect();
+    let _ = write!(
+        text,
+        "keys of pair energies beside their parameters (`md explain KEY` says more)\n{}\n",
+        table(&pairs, &[])
+    );
     let endings: Vec<_> =
         Ending::ALL.map(Ending::about).map(|(name, what, _)| vec![name.into(), what.into()]).into();
     let _ = write!(text, "ending = …, at the cut-off\n{}", table(&endings, &[]));
@@ -108,10 +118,35 @@ fn of_energy(path: &str) -> bool {
     EnergyKind::ALL.iter().any(|kind| path.strip_prefix(kind.key()).is_some_and(|rest| rest.starts_with('.')))
 }
 
+/// The keys of an input with those of potentials as `pair.NAME.cutoff`, once for all; without parameters.
+fn keys_of_any(catalog: &Catalog) -> Vec<KeyDoc> {
+    let mut found: Vec<KeyDoc> = Vec::new();
+    for mut key in keys(catalog) {
+        let entry = catalog.entries().iter().find(|e| {
+            let table = format!("{}.{}", e.kind.key(), e.about.name);
+            key.path.strip_prefix(&table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        });
+        if let Some(entry) = entry {
+            let last = key.path.rsplit('.').next().unwrap_or_default();
+            let parameter = |p: &Param| p.source != Source::Cutoff && p.name == last;
+            if entry.about.params.iter().any(parameter) {
+                continue;
+            }
+            key.path = key.path.replacen(entry.about.name, "NAME", 1);
+            if found.iter().any(|k| k.path == key.path) {
+                continue;
+            }
+        }
+        found.push(key);
+    }
+    found
+}
+
 fn input(keys: &[KeyDoc]) -> String {
-    let mut text =
-        String::from("Every key of an input but those of potentials (`md explain potentials`):\n\n");
-    keys.iter().filter(|k| !of_energy(&k.path)).for_each(|k| text += &key_text(k));
+    let mut text = String::from(
+        "Every key of an input but the parameters of potentials (`md explain potentials` lists these):\n\n",
+    );
+    keys.iter().for_each(|k| text += &key_text(k));
     text
 }
 
@@ -125,25 +160,35 @@ fn named(catalog: &Catalog, name: &str) -> Result<String, Failure> {
     for entry in catalog.entries() {
         let path = format!("{}.{}", entry.kind.key(), entry.about.name);
         if entry.about.name == name || path == name {
-            parts.push(potential(entry));
+            parts.push(potential(entry, catalog));
         }
     }
     if let Some(kind) = EnergyKind::ALL.into_iter().find(|kind| kind.key() == name) {
         let of_kind = catalog.entries().iter().filter(|e| e.kind == kind);
         let rows: Vec<_> =
             of_kind.map(|e| vec![e.about.name.to_owned(), e.about.summary.to_owned()]).collect();
-        parts.push(format!("[{name}.NAME]\n{}", table(&rows, &[])));
+        let mut part = format!("[{name}.NAME]\n{}", table(&rows, &[]));
+        let inside = format!("{name}.NAME.");
+        let keys: String =
+            keys_of_any(catalog).iter().filter(|k| k.path.starts_with(&inside)).map(key_text).collect();
+        if !keys.is_empty() {
+            part += &format!("\nbeside the parameters:\n\n{keys}");
+        }
+        parts.push(part);
     }
     for (ending, continuous, _) in Ending::ALL.map(Ending::about) {
         if ending == name {
             parts.push(format!("ending = \"{ending}\"\n  at the cut-off: {continuous}\n"));
         }
     }
-    let keys = keys(catalog);
+    let keys = [keys_of_any(catalog), keys(catalog)].concat();
+    let (any, all) = keys.split_at(keys_of_any(catalog).len());
     let wanted = plain(name);
-    let matches: Vec<&KeyDoc> = keys
+    // (what holds for any potential once, and for each by its full name)
+    let full = all.iter().filter(|k| of_energy(&k.path) && name.contains('.'));
+    let matches: Vec<&KeyDoc> = any
         .iter()
-        .filter(|k| !of_energy(&k.path) || name.contains('.'))
+        .chain(full)
         .filter(|k| {
             let path = plain(&k.path);
             let inside =
@@ -161,9 +206,26 @@ fn named(catalog: &Catalog, name: &str) -> Result<String, Failure> {
                 ["f", "p", "n", "u", "µ", "μ", "m", "c", "d", "k", "M", "G", "T"].contains(&p)
             })
     };
+    // a product of units, as in an input
+    if parts.is_empty()
+        && name.contains(['/', '^', '*', '·'])
+        && let Ok((value, dimension)) = parse_quantity(&format!("1 {name}"), UnitSystem::Md)
+    {
+        let md = format_quantity(value, dimension, UnitSystem::Md);
+        parts.push(format!("1 {name}, {}, is {md}\n", describe(dimension)));
+    }
     for unit in UNITS.iter().chain(REDUCED_UNITS) {
         if unit.names.contains(&name) || with_prefix(unit) {
             parts.push(unit_rows(&[*unit]));
+            // (energies in bulk units are those of a mole)
+            let amounts = [name.to_owned(), format!("{name}/mol")];
+            let size = |name: &String| {
+                let (value, dimension) = parse_quantity(&format!("1 {name}"), UnitSystem::Md).ok()?;
+                Some(format!("1 {name} is {}\n", format_quantity(value, dimension, UnitSystem::Md)))
+            };
+            if !REDUCED_UNITS.iter().any(|u| u.names == unit.names) {
+                parts.extend(amounts.iter().find_map(size));
+            }
         }
     }
     if !parts.is_empty() {
@@ -172,7 +234,7 @@ fn named(catalog: &Catalog, name: &str) -> Result<String, Failure> {
     let topics = ["potentials", "units", "input"];
     let potentials = catalog.entries().iter().map(|e| e.about.name);
     let endings = Ending::ALL.map(|e| e.about().0);
-    let paths: Vec<String> = keys.iter().filter(|k| !of_energy(&k.path)).map(|k| plain(&k.path)).collect();
+    let paths: Vec<String> = any.iter().map(|k| plain(&k.path)).collect();
     let last = |path: &'_ str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let lasts: Vec<String> = paths.iter().map(|p| last(p)).collect();
     let known = topics.into_iter().chain(potentials).chain(endings);
@@ -187,7 +249,7 @@ fn named(catalog: &Catalog, name: &str) -> Result<String, Failure> {
     Err(Failure::wrong(format!("there is nothing called `{name}`\nhelp: {help}")))
 }
 
-fn potential(entry: &Listed) -> String {
+fn potential(entry: &Listed, catalog: &Catalog) -> String {
     let about = entry.about;
     let mut text = format!("{} ({})\n  {}\n\n", about.name, kind_in_words(entry), about.summary);
     about.formula.lines().for_each(|line| _ = writeln!(text, "    {line}"));
@@ -206,6 +268,18 @@ fn potential(entry: &Listed) -> String {
     }
     if let Builder::Pair { ends_at_cutoff: true, .. } = entry.builder {
         text += "\n  it ends at the cut-off by its own formula\n";
+    }
+    if let Builder::Pair { leaves_remainder: true, .. } = entry.builder {
+        text += "\n  excluded pairs keep what the formula leaves of them, and each atom has its own part, as in GROMACS;\n  \
+                 `excluded-remainder = false` leaves both out, as OpenMM does\n";
+    }
+    if entry.about.name == BARE_CHARGES {
+        let ended = ending_charges(catalog).join("` or `");
+        let _ = write!(
+            text,
+            "\n  for open systems without a cut-off; in a periodic system, where it must be cut, take `{ended}`:\n  \
+             charges reach far, and a cut or a switch makes large forces where there should be next to none\n"
+        );
     }
     if !about.params.is_empty() {
         let row = |p: &Param| {
@@ -230,6 +304,9 @@ fn potential(entry: &Listed) -> String {
         let _ = write!(text, "\n{}", table(&about.params.iter().map(row).collect::<Vec<_>>(), &[]));
     }
     let _ = write!(text, "\n  source: {}\n\n", about.source);
+    if let Builder::Pair { .. } = entry.builder {
+        text += "  keys of every pair energy: `md explain pair`\n\n";
+    }
     for line in sample(entry).lines() {
         let _ = if line.is_empty() { writeln!(text) } else { writeln!(text, "    {line}") };
     }
@@ -250,16 +327,14 @@ fn kind_in_words(entry: &Listed) -> &'static str {
     }
 }
 
-/// A value that parameter number `k` may have, as TOML. Plain numbers and lengths fall, as exponents and
-/// widths usually do.
-fn value(k: usize, p: &Param) -> String {
-    match (p.dimension, p.range) {
-        (_, Range::Integer(least, _)) => format!("{}", f64::from(least.max(1))),
-        (Dimension::NONE, Range::Within(a, b)) => format!("{}", 0.5 * (a + b)),
-        (Dimension::NONE, _) => format!("{:?}", (9.0 - 0.5 * k as f64).max(1.0)),
-        _ if p.mixing == Mixing::Size && p.dimension == Dimension::LENGTH => "\"3.4 A\"".to_owned(),
-        (Dimension::LENGTH, _) => format!("\"{:?} A\"", (9.0 - 0.5 * k as f64).max(1.0)),
-        (d, _) => format!("\"{}\"", example(d)),
+/// A value that a parameter may have, as TOML.
+fn value(p: &Param) -> String {
+    let x = p.sample();
+    let angle = ["theta", "phi"].iter().any(|name| p.name.starts_with(name));
+    match p.dimension {
+        Dimension::NONE if angle => format!("\"{} deg\"", significant(x.to_degrees(), 4)),
+        Dimension::NONE => format!("{}", (x * 1e6).round() / 1e6),
+        d => format!("\"{}\"", format_quantity(x, d, UnitSystem::Md)),
     }
 }
 
@@ -267,8 +342,13 @@ fn value(k: usize, p: &Param) -> String {
 fn sample(entry: &Listed) -> String {
     let about = entry.about;
     let path = format!("{}.{}", entry.kind.key(), about.name);
-    let given = about.params.iter().enumerate().filter(|(_, p)| p.source == Source::Input);
-    let list: Vec<String> = given.map(|(k, p)| format!("{} = {}", p.name, value(k, p))).collect();
+    // those that must be given; where none must, those of which an example says something
+    let must = |p: &&Param| p.source == Source::Input;
+    let given: Vec<&Param> = match about.params.iter().any(|p| must(&p)) {
+        true => about.params.iter().filter(must).collect(),
+        false => about.params.iter().filter(|p| p.example.is_some()).collect(),
+    };
+    let list: Vec<String> = given.into_iter().map(|p| format!("{} = {}", p.name, value(p))).collect();
     let row = format!("{{ {} }}", list.join(", "));
     let lines = list.iter().map(|l| format!("{l}\n")).collect::<String>();
     let tables = || match about.params.iter().any(|p| p.mixing != Mixing::Explicit) {
@@ -277,7 +357,11 @@ fn sample(entry: &Listed) -> String {
     };
     match entry.builder {
         Builder::Pair { factor, ends_at_cutoff, .. } => {
-            let ending = if ends_at_cutoff { "" } else { "ending = \"switch\"\n" };
+            let ending = match (ends_at_cutoff, about.name) {
+                (true, _) => "",
+                (false, BARE_CHARGES) => "ending = \"force-shift\"\n",
+                _ => "ending = \"switch\"\n",
+            };
             let rest = if factor == Factor::Charge { lines } else { format!("\n{}", tables()) };
             format!("[{path}]\ncutoff = \"9 A\"\n{ending}{rest}")
         }
@@ -328,13 +412,26 @@ mod tests {
         assert!(text("stage.steps").unwrap().contains("how many"));
         assert!(text("stage").unwrap().contains("remove-drift"));
         assert!(text("skin").unwrap().contains("forces.skin"));
-        assert!(text("kcal").unwrap().contains("calorie"));
+        let kcal = text("kcal").unwrap();
+        assert!(kcal.contains("calorie") && kcal.contains("1 kcal/mol is 4.184 kJ/mol"), "{kcal}");
+        assert!(text("kcal/mol").unwrap().contains("energy, is 4.184 kJ/mol"));
+        for key in ["bonded-factors", "mixing", "inner", "ending", "excluded-remainder", "none", "cutoff"] {
+            assert!(text(key).unwrap().contains("pair.NAME."), "{key}");
+            assert!(potentials(&catalog).contains(key), "{key}");
+        }
+        assert!(text("pair.lennard-jones.types").unwrap().contains("depth"));
+        assert!(text("coulomb").unwrap().contains("`reaction-field` or `damped-shifted-force`"));
+        assert!(text("reaction-field").unwrap().contains("excluded-remainder = false"));
+        // defaults in units, and those of reduced units
+        let longest = text("longest-move").unwrap();
+        assert!(longest.contains("default: \"0.02 nm\"; in reduced units: 0.1"), "{longest}");
+        assert!(!text("system").unwrap().contains("a number such as"), "lengths have their unit");
         assert!(text("switch").unwrap().contains("cut-off"));
         assert!(text("lenard-jones").unwrap_err().contains("did you mean `lennard-jones`?"));
         assert!(text("unitts").unwrap_err().contains("did you mean `units`?"));
         assert!(text("qqqq").unwrap_err().contains("md explain potentials"));
         assert!(potentials(&catalog).contains("stillinger-weber"));
-        assert!(input(&keys(&catalog)).contains("output"));
+        assert!(input(&keys_of_any(&catalog)).contains("output"));
         assert!(units().contains("hartree"));
     }
 }

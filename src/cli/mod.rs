@@ -24,7 +24,7 @@ mod run;
 
 use crate::catalog::Catalog;
 use crate::input::plan::Plan;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ type Outcome = Result<ExitCode, Failure>;
 
 /// Runs the command line of this process, with the energies of a catalogue.
 pub fn main(catalog: Catalog) -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match command_line().try_get_matches().and_then(|m| Cli::from_arg_matches(&m)) {
         Ok(cli) => cli,
         Err(error) => {
             // (help and versions go to standard output, with status 0)
@@ -138,6 +138,18 @@ pub fn main(catalog: Catalog) -> ExitCode {
         tell(&failure.message);
         ExitCode::from(failure.status)
     })
+}
+
+/// The command line, on which numbers of steps may be written with a minus, to be told that they may not.
+fn command_line() -> clap::Command {
+    let steps = |command: clap::Command| {
+        command.mut_arg("steps", |arg| {
+            arg.allow_negative_numbers(true).value_parser(|text: &str| {
+                text.parse::<u64>().map_err(|_| "steps are a whole number from 0 up")
+            })
+        })
+    };
+    Cli::command().mut_subcommand("run", steps).mut_subcommand("minimize", steps)
 }
 
 /// Whether what goes to standard error may be coloured.

@@ -27,7 +27,7 @@ const TEMPLATES: &[Template] = &[
     },
     Template {
         name: "crystal",
-        about: "a crystal of copper with a many-body energy, in eV and ångström",
+        about: "a crystal of copper with a many-body energy; input in eV and Å (output never is)",
         files: &[("crystal.toml", include_str!("templates/crystal.toml"))],
     },
     Template {

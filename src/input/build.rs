@@ -6,7 +6,7 @@ use super::raw::{self, Raw};
 use super::reader::{Document, Either, Located, Reported, toml_key};
 use super::report::{Diagnostic, Diagnostics, Place, did_you_mean};
 use super::terms;
-use crate::catalog::{Builder, Catalog, EnergyKind};
+use crate::catalog::{BARE_CHARGES, Builder, Catalog, Ending, EnergyKind};
 use crate::forces::{Charges, Grid, Isa, Method, Setup};
 use crate::formats::{self, AtomLabel, Format, FormatError, Frame, FrameUnits, Which};
 use crate::neighbors::default_skin;
@@ -288,7 +288,7 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
     };
     let positions = Positions::from_cartesian(&cell, &points)
         .map_err(|e| document.report(Diagnostic::error(e.to_string()).at(structure_place.clone(), "")))?;
-    apart(document, &raw, &positions, &structure_place)?;
+    apart(document, &raw, &cell, &positions, &structure_place)?;
 
     let model = Model {
         document,
@@ -305,6 +305,7 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
     few_enough_neighbors(document, &raw, &cell, n, range + skin)?;
     let (stages, output) = (stages(document, &raw, n)?, output(&model, &raw, &labels)?);
     remarks(document, &raw, &model.atoms);
+    remarks_on_charges(document, &raw, model.periodic);
 
     let Model { atoms, topology, .. } = model;
     let atoms = Arc::new(atoms);
@@ -345,17 +346,29 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
 }
 
 /// Refuses atoms that are at the same place, where no energy has a direction.
-fn apart(document: &Document, raw: &Raw, positions: &Positions, place: &Place) -> Result<(), Reported> {
+fn apart(
+    document: &Document,
+    raw: &Raw,
+    cell: &Cell,
+    positions: &Positions,
+    place: &Place,
+) -> Result<(), Reported> {
     let mut seen: HashMap<[i64; 3], usize> = HashMap::with_capacity(positions.len());
     for (i, at) in positions.raw().iter().enumerate() {
         if let Some(first) = seen.insert(*at, i) {
-            let message = format!("the atoms {} and {} are at the same place", first + 1, i + 1);
+            let written = |i| positions.cartesian(cell, i);
+            let apart = written(first).iter().zip(written(i)).any(|(a, b)| (a - b).abs() > 1e-6);
+            let image = if apart { ", one as an image of the other" } else { "" };
+            let message = format!("the atoms {} and {} are at the same place{image}", first + 1, i + 1);
             let diagnostic = Diagnostic::error(message).at(place.clone(), "");
-            let diagnostic = match &raw.system.cell {
-                Some(cell) => diagnostic
+            let diagnostic = match (apart, &raw.system.cell) {
+                (true, Some(cell)) => diagnostic
                     .also(cell.place.clone(), "in this cell")
                     .help("is the cell too small? beyond an edge it begins again"),
-                None => diagnostic.help("take one of them out, or move it"),
+                (true, None) => diagnostic.help(
+                    "beyond an edge the cell begins again: is it too small, or is an atom at its edge there twice?",
+                ),
+                (false, _) => diagnostic.help("take one of them out, or move it"),
             };
             return Err(document.report(diagnostic));
         }
@@ -396,6 +409,41 @@ fn few_enough_neighbors(
     let message = format!("each atom would have about {each:.0e} neighbors within its reach");
     let help = "is the unit right? ten thousand are already many";
     Err(document.report(Diagnostic::error(message).at(place, "").help(help)))
+}
+
+/// Says what is odd about energies that act on charges.
+fn remarks_on_charges(document: &Document, raw: &Raw, periodic: bool) {
+    if raw.types.iter().all(|(_, t)| t.charge.value == 0.0) {
+        return;
+    }
+    let of_charges =
+        |e: &&raw::Energy| matches!(e.listed.builder, Builder::Pair { factor: Factor::Charge, .. });
+    let mut of_charges = raw.energies.iter().filter(of_charges);
+    if let Some((first, second)) = of_charges.clone().next().zip(of_charges.clone().nth(1)) {
+        let [a, b] = [first, second].map(|e| e.listed.about.name);
+        let warning = Diagnostic::warning(format!("the charges act twice: by `{a}` and by `{b}`"))
+            .at(second.place.clone(), "")
+            .also(first.place.clone(), "")
+            .help("energies add up; keep one of the two");
+        document.report_warning(warning);
+    }
+    let bare = of_charges.find(|e| e.listed.about.name == BARE_CHARGES);
+    let Some((energy, cutoff)) = bare.and_then(|e| e.cutoff.as_ref().map(|c| (e, c))) else { return };
+    let how = match cutoff.ending.value {
+        Ending::Switch => "by a switch",
+        Ending::Truncate => "by a cut",
+        Ending::Shift | Ending::ForceShift => return,
+    };
+    if periodic && cutoff.distance.value.is_some() {
+        let place = if cutoff.ending.given { &cutoff.ending.place } else { &energy.place };
+        let warning = Diagnostic::warning(format!("charges reach far, and here they end {how}"))
+            .at(place.clone(), if cutoff.ending.given { "" } else { "its default ending is a switch" })
+            .help(
+                "that makes large forces near the cut-off, and liquids boil; take `[pair.reaction-field]` or \
+                 `[pair.damped-shifted-force]`, or at least `ending = \"force-shift\"`",
+            );
+        document.report_warning(warning);
+    }
 }
 
 /// Says what is odd about the system as a whole.
@@ -958,8 +1006,8 @@ fn slow_enough(document: &Document, raw: &Raw, stage: &raw::Stage) {
     }
     let Some((period, row)) = fastest.filter(|(period, _)| time_step > period / 5.0) else { return };
     let shown = |time: f64| match raw.units {
-        UnitSystem::Lj => format!("{time:.2}"),
-        _ => format!("{:.2} fs", time * 1000.0),
+        UnitSystem::Lj => rounded(time),
+        _ => format!("{} fs", rounded(time * 1000.0)),
     };
     let message = format!("the time step is too long for the bond {}", row.name.value);
     let warning = Diagnostic::warning(message)
@@ -967,6 +1015,11 @@ fn slow_enough(document: &Document, raw: &Raw, stage: &raw::Stage) {
         .also(row.name.place.clone(), format!("swings once in {}", shown(period)))
         .help(format!("take at most about a tenth of that: {}", shown(period / 10.0)));
     document.report_warning(warning);
+}
+
+/// A number with three digits, however small it is.
+fn rounded(x: f64) -> String {
+    if x >= 0.01 || x == 0.0 { format!("{x:.2}") } else { format!("{x:.2e}") }
 }
 
 fn stages(document: &Document, raw: &Raw, atoms: usize) -> Result<Vec<Stage>, Reported> {

@@ -4,8 +4,8 @@
 //! ([`keys`]), so that the documentation cannot drift away from what is read.
 
 use super::reader::{
-    Document, Either, KeyDoc, List, Located, Placed, Quantity, Reported, Section, Text, array, boolean,
-    either, float, integer, list, one_of, path, placed, quantity, text, word,
+    Document, Either, KeyDoc, List, Located, Placed, Presence, Quantity, Reported, Section, Text, array,
+    boolean, either, float, integer, list, one_of, path, placed, quantity, text, word,
 };
 use super::report::{Diagnostic, Place};
 use crate::catalog::{Builder, Catalog, Ending, EnergyKind, Listed};
@@ -157,11 +157,27 @@ pub struct Trajectory {
     pub decimals: Option<Located<i64>>,
 }
 
-/// The keys of an input, for its documentation.
+/// The keys of an input, for its documentation. Defaults that are others in reduced units are given in both.
 pub fn keys(catalog: &Catalog) -> Vec<KeyDoc> {
-    let survey = Document::survey();
-    let _ = read(&survey, catalog);
-    survey.keys()
+    let of = |units| {
+        let survey = Document::survey();
+        let _ = read_in(&survey, catalog, Some(units));
+        survey.keys()
+    };
+    let reduced = of(UnitSystem::Lj);
+    let number = |text: &str| text.trim_matches('"').split(' ').next()?.parse::<f64>().ok();
+    let both = |mut key: KeyDoc| {
+        let same = reduced.iter().find(|k| k.path == key.path && k.doc == key.doc);
+        if let (Presence::Default(a), Some(Presence::Default(b))) =
+            (&mut key.presence, same.map(|k| &k.presence))
+            && a != b
+            && number(a).is_none_or(|x| number(b) != Some(x))
+        {
+            *a += &format!("; in reduced units: {b}");
+        }
+        key
+    };
+    of(UnitSystem::Md).into_iter().map(both).collect()
 }
 
 /// Reads all keys.
@@ -169,9 +185,15 @@ pub fn keys(catalog: &Catalog) -> Vec<KeyDoc> {
 /// # Errors
 /// Whatever is wrong has been reported to the document.
 pub fn read(document: &Document, catalog: &Catalog) -> Result<Raw, Reported> {
+    read_in(document, catalog, None)
+}
+
+/// The same; a survey, which takes every choice, is told which units it is about.
+fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>) -> Result<Raw, Reported> {
     let root = document.root();
     let title = root.read("title", text(), "what the run is about").or(String::new());
     let (units, coulomb, boltzmann) = constants(&root)?;
+    let units = surveyed.unwrap_or(units);
     root.set_units(units);
     let seed = root.read("seed", integer().at_least(0), "of all random numbers").or(1);
     let start = root.read("start", path(), "folder of a run whose end is the start of this one").optional();
@@ -442,14 +464,19 @@ fn energy(listed: &Listed, place: Place, t: &Section) -> Result<Energy, Reported
             let cutoff = cutoff(t, if ends_at_cutoff { &[Ending::Truncate] } else { &Ending::ALL });
             let factors = float().range(Range::Within(0.0, 1.0));
             let factors = t
-                .read("bonded-factors", array::<3, _>(factors), "of pairs 1, 2 and 3 bonds apart")
+                .read(
+                    "bonded-factors",
+                    array::<3, _>(factors),
+                    "what pairs 1, 2 and 3 bonds apart are multiplied by",
+                )
                 .or([0.0, 0.0, 1.0]);
             let remainder = match leaves_remainder {
                 true => t
                     .read(
                         "excluded-remainder",
                         boolean(),
-                        "whether excluded pairs keep what the formula leaves of them",
+                        "whether excluded pairs keep what the formula leaves of them, and atoms their own part (as in \
+                         GROMACS); false leaves both out (as OpenMM does)",
                     )
                     .or(true)
                     .map(|r| r.value),
@@ -543,7 +570,7 @@ fn tables(params: &'static [Param], t: &Section, energy: &mut Energy) -> Result<
     };
     let mut failed = None;
     for (key, doc) in [
-        ("types", "parameters by type; \"none\" = true for no interaction"),
+        ("types", "parameters by type; `none = true` for no interaction"),
         ("pairs", "parameters by pair of types, \"A-B\""),
     ] {
         match t.named(key, None, doc) {
@@ -586,7 +613,7 @@ fn row(params: &'static [Param], name: &str, t: &Section, absent: bool) -> Resul
     }
     let length = quantity(Dimension::LENGTH).range(Range::Positive);
     let cutoff = match absent {
-        true => t.read("cutoff", length, "of this pair, instead of the term's").optional(),
+        true => t.read("cutoff", length, "of this type or pair, instead of the term's").optional(),
         false => Ok(None),
     };
     let values = values.into_iter().collect::<Result<Vec<_>, _>>()?;

@@ -602,7 +602,7 @@ fn set(root: &mut Node, path: &str, value: &str) -> Result<(), Diagnostics> {
     let segments = segments(path).map_err(|(message, span)| {
         Diagnostic::error(message)
             .at(place(span), "")
-            .help("a path is written `system.cutoff` or `stage[0].steps`")
+            .help("a path is written `forces.skin` or `stage[0].steps`")
     })?;
     let offset = BEFORE.len() + path.len() + 1;
     let new = match DeValue::parse(value) {
@@ -843,7 +843,11 @@ impl Kind for Quantity {
                 let checked = context.check(node, value, self.range, &self.unit(context.units));
                 let angle = matches!(self.range, Range::Within(_, most) if most == std::f64::consts::PI);
                 if let (None, true, Some(error)) = (checked, angle, context.errors.last_mut()) {
-                    error.help.push(format!("that is in radians; degrees have their unit: \"{text} deg\""));
+                    // a text with a unit means what it says
+                    error.help.push(match text.trim().parse::<f64>() {
+                        Ok(_) => format!("that is in radians; degrees have their unit: \"{text} deg\""),
+                        Err(_) => "an angle between two bonds is at most half a turn: \"180 deg\"".to_owned(),
+                    });
                 }
                 checked
             }
@@ -1723,7 +1727,8 @@ impl<'d> Section<'d> {
             format!("tables named {}", alternatives(a.iter().copied()))
         });
         self.note(name, kind, Presence::Optional, doc);
-        self.members(name, allowed)
+        // (all names of a catalogue would be too many to read)
+        self.members(name, allowed, Some(format!("`md explain {name}` lists what there is")))
     }
 
     /// The members of this table that were not asked for by name, in the order of the file: each a table, or an
@@ -1771,6 +1776,7 @@ impl<'d> Section<'d> {
         &self,
         name: &str,
         allowed: Option<&[&str]>,
+        help: Option<String>,
     ) -> Result<Vec<(Located<String>, Section<'d>)>, Reported> {
         let Some(entry) = self.find(name) else {
             if !self.document.survey {
@@ -1791,7 +1797,8 @@ impl<'d> Section<'d> {
             parent.asked.borrow_mut().names.push(member.key.clone());
             let known = allowed.is_none_or(|a| a.contains(&member.key.as_str()));
             if !known {
-                failed = Some(parent.report(parent.unknown(member, allowed.unwrap_or_default(), "name")));
+                let known = allowed.unwrap_or_default();
+                failed = Some(parent.report(parent.unknown(member, known, "name", help.clone())));
                 continue;
             }
             match parent.open_node(&member.key, &member.node) {
@@ -1846,7 +1853,8 @@ impl<'d> Section<'d> {
         })
     }
 
-    fn unknown(&self, entry: &Entry, known: &[&str], what: &str) -> Diagnostic {
+    /// `help`: instead of a list of what is known.
+    fn unknown(&self, entry: &Entry, known: &[&str], what: &str, help: Option<String>) -> Diagnostic {
         // A key that is not there yet is the likelier one.
         let best = did_you_mean(&entry.key, known.iter().copied().filter(|k| !self.has(k)))
             .or_else(|| did_you_mean(&entry.key, known.iter().copied()));
@@ -1856,7 +1864,8 @@ impl<'d> Section<'d> {
         if known.len() > listed.len() {
             listed.push("…".to_owned());
         }
-        let help = (!listed.is_empty()).then(|| format!("known here: {}", listed.join(", ")));
+        let list = || (!listed.is_empty()).then(|| format!("known here: {}", listed.join(", ")));
+        let help = help.or_else(list);
         Diagnostic::error(format!("unknown {what} `{}` {}", entry.key, self.title()))
             .at(entry.key_place.clone(), label)
             .maybe_help(elsewhere)
@@ -1876,7 +1885,7 @@ impl<'d> Section<'d> {
                 unread.iter().find(|e| did_you_mean(&e.key, [missing.name.as_str()]).is_some())
             {
                 said.push(entry.key.as_str());
-                self.report(self.unknown(entry, &known, "key"));
+                self.report(self.unknown(entry, &known, "key", None));
                 continue;
             }
             let message = format!("missing key `{}` {}", missing.name, self.title());
@@ -1889,7 +1898,7 @@ impl<'d> Section<'d> {
         }
         if complete {
             for entry in unread.iter().filter(|e| !said.contains(&e.key.as_str())).take(100) {
-                self.report(self.unknown(entry, &known, "key"));
+                self.report(self.unknown(entry, &known, "key", None));
             }
         }
     }
@@ -2129,7 +2138,7 @@ impl<'d> Variant<'_, 'd> {
                 Ok(Some(Located { value, place: entry.node.place.clone(), given: true }))
             }
             Value::Table(_) => {
-                let mut members = section.members(name, Some(&names))?;
+                let mut members = section.members(name, Some(&names), None)?;
                 if let [(first, _), (second, _), ..] = members.as_slice() {
                     let message = format!("`{path}` is one of several, and {} are given", members.len());
                     return Err(section.report(

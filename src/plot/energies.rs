@@ -3,6 +3,7 @@
 use super::scale::{fit_line, mean_and_deviation, moments, significant};
 use super::style::{BLUE, Color, GREEN, INK, ORANGE, PURPLE, VERMILION};
 use super::{Figure, Panel, PlotError, Series, Table};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The names of the units that a file's numbers are in; the file itself names none.
@@ -66,16 +67,71 @@ pub(super) fn advances(table: &Table, name: &str) -> bool {
     table.column(name).and_then(|c| super::sample::range(c.iter().copied())).is_some_and(|(a, b)| b > a)
 }
 
-/// The picture of a run, from the table of its `energies.csv`.
+/// A stage of a run, as far as its picture must know it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// Its name.
+    pub name: String,
+    /// How many steps it has.
+    pub steps: u64,
+    /// How far one of them advances time; none for a minimisation, which does not.
+    pub time_step: Option<f64>,
+}
+
+/// The rows of a stage that advances time.
+struct Part<'s> {
+    name: &'s str,
+    begins: f64,
+    rows: Range<usize>,
+}
+
+/// Which rows belong to which stage, of those that advance time. (The table itself does not say. A stage's first
+/// row is of the stage before it, as the run counts it; where a minimisation ends shows in no other way than that
+/// time goes on.)
+fn parts<'s>(time: &[f64], stages: &'s [Stage]) -> Vec<Part<'s>> {
+    let mut begins = time.iter().copied().find(|t| t.is_finite()).unwrap_or_default();
+    let mut parts: Vec<Part> = Vec::new();
+    let mut from = 0;
+    let dynamics = |s: &Stage| s.time_step.filter(|_| s.steps > 0);
+    for (k, stage) in stages.iter().enumerate() {
+        let Some(step) = dynamics(stage) else { continue };
+        let end = begins + step * stage.steps as f64;
+        if k > 0 {
+            from += time[from..].iter().take_while(|t| **t <= begins + 0.5 * step).count();
+        }
+        // (the last stage may have been made longer)
+        let last = k + 1 == stages.len();
+        let inside = |t: &f64| *t <= end + 0.5 * step || last || t.is_nan();
+        let mut to = from + time[from..].iter().take_while(|t| inside(t)).count();
+        // rows of a minimisation that follows
+        while to > from + 1 && time[to - 1] == time[to - 2] {
+            to -= 1;
+        }
+        if to > from {
+            parts.push(Part { name: &stage.name, begins, rows: from..to });
+        }
+        (from, begins) = (to, end);
+    }
+    parts
+}
+
+/// The picture of a run, from the table of its `energies.csv` and its stages.
 ///
-/// From above: potential, kinetic and total energy; the conserved quantity's deviation from its first
-/// value, with the line of least squares and its slope, the drift; temperature and pressure with their
-/// means and standard deviations; the volume if it changes. Columns that are missing or hold nothing
-/// finite are left out.
+/// From above: potential, kinetic and total energy; the conserved quantity's deviation from its value at the
+/// beginning of the stage, with the line of least squares and its slope, the drift; temperature and pressure; the
+/// volume if it changes. Columns that are missing or hold nothing finite are left out, and so are the rows of
+/// minimisations where time advances elsewhere. Figures are those of the last stage that advances time, means with
+/// standard deviations. Where the stages are not known (`stages` is empty) figures are of all rows, and no line
+/// is fitted.
 ///
 /// # Errors
 /// If there are fewer than two rows, no time or step, or none of these columns.
-pub fn figure<'a>(table: &'a Table, title: &str, units: &UnitLabels) -> Result<Figure<'a>, PlotError> {
+pub fn figure<'a>(
+    table: &'a Table,
+    title: &str,
+    units: &UnitLabels,
+    stages: &[Stage],
+) -> Result<Figure<'a>, PlotError> {
     if table.rows() < 2 {
         return Err(PlotError::TooShort { name: table.name().into(), rows: table.rows() });
     }
@@ -88,40 +144,54 @@ pub fn figure<'a>(table: &'a Table, title: &str, units: &UnitLabels) -> Result<F
     let x = table.require(x_name)?;
     let (label, unit) = quantity(x_name, units, true);
     let mut figure = Figure::new(title, label, unit);
-    let mut panels = 0;
-    let mut add = |figure: Figure<'a>, panel| {
-        panels += 1;
-        figure.panel(panel)
+
+    let known = match advances(table, "time") && x_name == "time" {
+        true => parts(x, stages),
+        false => Vec::new(),
+    };
+    let everything = || vec![Part { name: "", begins: f64::NAN, rows: 0..table.rows() }];
+    let fitted = !known.is_empty();
+    let minimized = !fitted && !stages.is_empty() && stages.iter().all(|s| s.time_step.is_none());
+    let parts = if fitted { known } else { everything() };
+    if stages.len() > 1 && fitted {
+        for part in &parts {
+            figure = figure.mark(part.begins, part.name);
+        }
+    }
+    let of = |part: &Part| match (fitted, stages.len()) {
+        (true, 2..) => format!("the rows in stage `{}`", part.name),
+        _ => "all rows".to_owned(),
+    };
+    // means of a minimisation mean nothing
+    if let Some(last) = parts.last().filter(|_| !minimized) {
+        figure = figure.note(format!("figures: means ± standard deviations of {}", of(last)));
+    }
+    let curves = |mut panel: Panel<'a>, name: &str, y: &'a [f64], unit: &str, color| {
+        for (k, part) in parts.iter().enumerate() {
+            let (x, y) = (&x[part.rows.clone()], &y[part.rows.clone()]);
+            let name = match (k + 1 == parts.len(), minimized) {
+                (true, false) => with_mean(name, y, unit),
+                (true, true) => name.to_owned(),
+                (false, _) => String::new(),
+            };
+            panel = panel.series(Series::new(name, x, y).color(color));
+        }
+        panel
     };
 
+    let mut panels = Vec::new();
     let mut energy = None;
     for (name, color) in [("potential", BLUE), ("kinetic", VERMILION), ("total", INK)] {
         if let Some(y) = table.finite(name) {
             let panel = energy.unwrap_or_else(|| Panel::new("energy", &units.energy).weight(1.2));
-            energy = Some(panel.series(Series::new(with_mean(name, y, ""), x, y).color(color)));
+            energy = Some(curves(panel, name, y, "", color));
         }
     }
-    if let Some(panel) = energy {
-        figure = add(figure, panel);
+    panels.extend(energy);
+    if let Some(y) = table.finite("conserved").filter(|_| !minimized) {
+        let kinetic = table.column("kinetic");
+        panels.extend(conserved(x, y, kinetic, &parts, units, fitted));
     }
-
-    if let Some(y) = table.finite("conserved")
-        && let Some(first) = y.iter().copied().find(|v| v.is_finite())
-    {
-        let deviation: Vec<f64> = y.iter().map(|v| v - first).collect();
-        let fit = fit_line(x, &deviation);
-        let name = format!("conserved energy, E₀ = {} {}", significant(first, 7), units.energy);
-        let mut panel =
-            Panel::new("E − E₀", &units.energy).series(Series::new(name, x, deviation).color(GREEN));
-        if let (Some((x0, y0, slope)), Some((low, high))) = (fit, super::sample::range(x.iter().copied())) {
-            let per = if units.time.is_empty() || x_name == "step" { "step" } else { &units.time };
-            let name = format!("drift {} {}/{per}", signed(slope), units.energy);
-            let ends = vec![y0 + slope * (low - x0), y0 + slope * (high - x0)];
-            panel = panel.series(Series::guide(name, vec![low, high], ends).width(1.8));
-        }
-        figure = add(figure, panel);
-    }
-
     let changing = |name: &str| table.finite(name).filter(|_| advances(table, name));
     let rest: [(&str, Option<&[f64]>, &str, Color); 3] = [
         ("temperature", table.finite("temperature"), &units.temperature, VERMILION),
@@ -130,17 +200,62 @@ pub fn figure<'a>(table: &'a Table, title: &str, units: &UnitLabels) -> Result<F
     ];
     for (name, column, unit, color) in rest {
         if let Some(y) = column {
-            let curve = Series::new(with_mean(name, y, unit), x, y).color(color);
-            figure = add(figure, Panel::new(name, unit).weight(0.8).series(curve));
+            panels.push(curves(Panel::new(name, unit).weight(0.8), name, y, unit, color));
         }
     }
-    if panels == 0 {
-        return Err(PlotError::NothingFinite {
-            name: table.name().into(),
-            what: "the columns of energies".into(),
-        });
+    if panels.is_empty() {
+        return Err(PlotError::NoEnergies { name: table.name().into(), known: table.names().to_vec() });
     }
-    Ok(figure)
+    Ok(panels.into_iter().fold(figure, Figure::panel))
+}
+
+/// How much more the conserved energy of an earlier stage may change than that of the last one, if it is to be
+/// shown beside it.
+const WIDER: f64 = 3.0;
+
+/// The conserved energy of each stage relative to its value at the stage's beginning, and the drift of the last one.
+fn conserved<'a>(
+    x: &'a [f64],
+    y: &[f64],
+    kinetic: Option<&[f64]>,
+    parts: &[Part],
+    units: &UnitLabels,
+    fitted: bool,
+) -> Option<Panel<'a>> {
+    let deviation = |part: &Part| {
+        let y = &y[part.rows.clone()];
+        let first = y.iter().copied().find(|v| v.is_finite())?;
+        Some((first, y.iter().map(|v| v - first).collect::<Vec<f64>>()))
+    };
+    let spread = |y: &[f64]| super::sample::range(y.iter().copied()).map_or(0.0, |(low, high)| high - low);
+    let (last, before) = parts.split_last()?;
+    let (first, of_last) = deviation(last)?;
+    let mut panel = Panel::new("E − E₀", &units.energy);
+    for part in before {
+        // (a thermostat or a rough start must not flatten what is to be seen of the last stage)
+        if let Some((_, y)) = deviation(part).filter(|(_, y)| spread(y) <= WIDER * spread(&of_last)) {
+            panel = panel.series(Series::new("", &x[part.rows.clone()], y).color(GREEN));
+        }
+    }
+    let since = if before.is_empty() { "" } else { " at the stage's beginning" };
+    let name = format!("conserved energy, E₀{since} = {} {}", significant(first, 7), units.energy);
+    let x = &x[last.rows.clone()];
+    let fit = fit_line(x, &of_last).filter(|_| fitted);
+    panel = panel.series(Series::new(name, x, of_last).color(GREEN));
+    if let (Some((x0, y0, slope)), Some((low, high))) = (fit, super::sample::range(x.iter().copied())) {
+        // 2K is kT times the degrees of freedom; the time unit is a ps or τ, of which a ns or 1000 τ are 1000
+        let kinetic = kinetic.and_then(|k| moments(&k[last.rows.clone()])).map(|(mean, _)| 2.0 * mean);
+        let rate = kinetic.filter(|k| *k > 0.0).map(|k| slope * 1000.0 / k);
+        let long = if units.time == "ps" { "ns".to_owned() } else { format!("1000 {}", units.time) };
+        let energy = format!("{} {}/{}", signed(slope), units.energy, units.time);
+        let name = match rate {
+            Some(rate) => format!("drift {} kT/{long} per degree of freedom ({energy})", signed(rate)),
+            None => format!("drift {energy}"),
+        };
+        let ends = vec![y0 + slope * (low - x0), y0 + slope * (high - x0)];
+        panel = panel.series(Series::guide(name, vec![low, high], ends).width(1.8));
+    }
+    Some(panel)
 }
 
 /// Draws the picture of the `energies.csv` at `csv` into `energies.svg` and `energies.png` in `into`, and
@@ -149,9 +264,15 @@ pub fn figure<'a>(table: &'a Table, title: &str, units: &UnitLabels) -> Result<F
 /// # Errors
 /// If the file cannot be read or drawn, as [`Table::read`] and [`figure`] say, or a picture cannot be
 /// written.
-pub fn draw(csv: &Path, into: &Path, title: &str, units: &UnitLabels) -> Result<[PathBuf; 2], PlotError> {
+pub fn draw(
+    csv: &Path,
+    into: &Path,
+    title: &str,
+    units: &UnitLabels,
+    stages: &[Stage],
+) -> Result<[PathBuf; 2], PlotError> {
     let table = Table::read(csv)?;
-    let figure = figure(&table, title, units)?;
+    let figure = figure(&table, title, units, stages)?;
     let pictures = [into.join("energies.svg"), into.join("energies.png")];
     for picture in &pictures {
         figure.save(picture)?;
@@ -183,6 +304,15 @@ mod tests {
 
     fn table(text: &str) -> Table {
         Table::from_reader(text.as_bytes(), "energies.csv").unwrap()
+    }
+
+    fn stage(name: &str, steps: u64, time_step: Option<f64>) -> Stage {
+        Stage { name: name.into(), steps, time_step }
+    }
+
+    /// The one stage of the files below.
+    fn only() -> [Stage; 1] {
+        [stage("only", 1_000_000, Some(0.0005))]
     }
 
     /// A file like that of a box of water at constant energy.
@@ -218,7 +348,8 @@ mod tests {
     #[test]
     fn a_run_shows_what_it_should() {
         let t = table(&water(2_000, 10));
-        let svg = figure(&t, "Water, 216 molecules, NVE", &UnitLabels::default()).unwrap().svg().unwrap();
+        let svg =
+            figure(&t, "Water, 216 molecules, NVE", &UnitLabels::default(), &only()).unwrap().svg().unwrap();
         for text in [
             "Water, 216 molecules, NVE",
             "time (ps)",
@@ -229,7 +360,8 @@ mod tests {
             "conserved energy, E₀ = −16212.3",
             "E − E₀ (10⁻³ kJ/mol)",
             "drift +",
-            "×10⁻⁵ kJ/mol/ps",
+            "kT/ns per degree of freedom (+",
+            "figures: means ± standard deviations of all rows",
             "temperature (K)",
             "temperature 299.",
             "± ",
@@ -247,18 +379,75 @@ mod tests {
         for i in 0..11 {
             writeln!(text, "{i},{},1,1,2,{},,,,,", f64::from(i) * 0.5, 2.0 - 0.25 * f64::from(i)).unwrap();
         }
-        let svg = figure(&table(&text), "", &UnitLabels::reduced()).unwrap().svg().unwrap();
-        assert!(svg.contains("drift −0.5 ε/τ"));
+        let svg = figure(&table(&text), "", &UnitLabels::reduced(), &only()).unwrap().svg().unwrap();
+        // 2K = 2
+        assert!(svg.contains("drift −250 kT/1000 τ per degree of freedom (−0.5 ε/τ)"), "{svg}");
+        let svg = figure(&table(&text), "", &UnitLabels::reduced(), &[]).unwrap().svg().unwrap();
+        assert!(!svg.contains("drift"), "nothing is fitted to rows of unknown stages");
         assert!(!svg.contains("temperature") && !svg.contains("pressure"));
+    }
+
+    /// A minimisation, a noisy equilibration and a quiet run.
+    fn staged() -> (String, [Stage; 3]) {
+        let mut text = HEADER.to_string();
+        let mut row = |step: u64, time: f64, conserved: f64, temperature: f64| {
+            writeln!(text, "{step},{time},-9,1,-8,{conserved},{temperature},,,,").unwrap();
+        };
+        for step in [0, 10, 20, 27] {
+            row(step, 0.0, 2400.0 - 80.0 * step as f64, 0.0);
+        }
+        for k in 1..=20 {
+            row(27 + 10 * k, 0.01 * k as f64, 100.0 + 5.0 * k as f64, 200.0);
+        }
+        for k in 1..=30 {
+            row(227 + 10 * k, 0.2 + 0.02 * k as f64, 7.0 + 1e-3 * k as f64, 300.0);
+        }
+        let stages = [
+            stage("relax", 500, None),
+            stage("equilibrate", 200, Some(0.001)),
+            stage("produce", 300, Some(0.002)),
+        ];
+        (text, stages)
+    }
+
+    #[test]
+    fn figures_are_of_the_last_stage() {
+        let (text, stages) = staged();
+        let t = table(&text);
+        let time = t.column("time").unwrap();
+        let rows: Vec<_> = parts(time, &stages).into_iter().map(|p| (p.name, p.rows)).collect();
+        assert_eq!(rows, [("equilibrate", 4..24), ("produce", 24..54)]);
+        let svg = figure(&t, "", &UnitLabels::default(), &stages).unwrap().svg().unwrap();
+        for text in [
+            "standard deviations of the rows in stage `produce`",
+            "temperature 300 K",
+            "E₀ at the stage&apos;s beginning = 7.001 kJ/mol",
+            "drift +25 kT/ns per degree of freedom (+0.05 kJ/mol/ps)",
+            ">\nequilibrate\n",
+            ">\nproduce\n",
+        ] {
+            assert!(svg.contains(text), "{text}\n{svg}");
+        }
+        // the scale is that of the last stage
+        assert!(svg.contains("E − E₀ (10⁻³ kJ/mol)") && !svg.contains("relax"), "{svg}");
+        // a run that was ended in its second stage
+        let cut: String = text.lines().take(20).map(|line| format!("{line}\n")).collect();
+        let svg = figure(&table(&cut), "", &UnitLabels::default(), &stages).unwrap().svg().unwrap();
+        assert!(svg.contains("in stage `equilibrate`") && svg.contains("temperature 200 K"), "{svg}");
+        // a minimisation alone has no averages
+        let cut: String = text.lines().take(5).map(|line| format!("{line}\n")).collect();
+        let svg = figure(&table(&cut), "", &UnitLabels::default(), &stages[..1]).unwrap().svg().unwrap();
+        assert!(svg.contains(">\npotential\n") && !svg.contains("figures"), "{svg}");
     }
 
     #[test]
     fn short_and_empty_files_say_so() {
         let units = UnitLabels::default();
-        let message = |text: &str| figure(&table(text), "", &units).unwrap_err().to_string();
+        let message = |text: &str| figure(&table(text), "", &units, &[]).unwrap_err().to_string();
         assert_eq!(message(HEADER), "energies.csv has no rows; a curve needs at least two");
         assert_eq!(message(&water(1, 1)), "energies.csv has one row; a curve needs at least two");
-        assert!(message("step,other\n0,1\n1,2\n").contains("nothing to draw"));
+        let message_of_others = message("step,other\n0,1\n1,2\n");
+        assert!(message_of_others.contains("--columns") && message_of_others.contains("other"));
         assert!(message("a,b\n0,1\n1,2\n").contains("no column `step`"));
     }
 
@@ -270,7 +459,7 @@ mod tests {
             writeln!(text, "{i},0,{p},inf,5,5,300,-inf,1,,").unwrap();
         }
         // Time stands still (a minimisation): steps make the axis.
-        let svg = figure(&table(&text), "", &UnitLabels::default()).unwrap().svg().unwrap();
+        let svg = figure(&table(&text), "", &UnitLabels::default(), &[]).unwrap().svg().unwrap();
         assert!(svg.contains(">\nstep\n") && svg.contains("temperature 300 K"), "{svg}");
         assert!(!svg.contains("kinetic") && !svg.contains("pressure"));
     }
@@ -295,7 +484,7 @@ mod tests {
             std::fs::create_dir_all(&into).unwrap();
             let csv = into.join("energies.csv");
             std::fs::write(&csv, text).unwrap();
-            for picture in draw(&csv, &into, title, &units).unwrap() {
+            for picture in draw(&csv, &into, title, &units, &only()).unwrap() {
                 assert!(std::fs::metadata(picture).unwrap().len() < 500_000);
             }
         }

@@ -11,10 +11,10 @@ use std::path::Path;
 
 /// Columns of the picture that a long curve's points are gathered in.
 const COLUMNS: usize = 600;
-/// Most columns of the average drawn over the curves of many points, the fewest, and the points in each.
-const AVERAGES: usize = 150;
-const FEWEST_AVERAGES: usize = 40;
-const AVERAGED: usize = 25;
+/// How many times more points than columns a curve must have to be smoothed.
+const CROWDED: usize = 4;
+/// What is said in the legend where a curve is smoothed.
+const SMOOTHED: &str = "pale: every row; dark: running mean";
 
 /// A curve: points and how they look.
 #[derive(Clone, Debug)]
@@ -131,12 +131,33 @@ pub struct Figure<'a> {
     x_name: String,
     x_unit: String,
     panels: Vec<Panel<'a>>,
+    note: String,
+    marks: Vec<(f64, String)>,
 }
 
 impl<'a> Figure<'a> {
     /// A picture without panels yet; its x axis will show `x_name (x_unit)`.
     pub fn new(title: impl Into<String>, x_name: impl Into<String>, x_unit: impl Into<String>) -> Self {
-        Figure { title: title.into(), x_name: x_name.into(), x_unit: x_unit.into(), panels: Vec::new() }
+        Figure {
+            title: title.into(),
+            x_name: x_name.into(),
+            x_unit: x_unit.into(),
+            panels: Vec::new(),
+            note: String::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    /// Sets a line of small print below the title.
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    /// Marks where on the x axis a part begins: a line through all panels, and the part's name above the first.
+    pub fn mark(mut self, x: f64, name: impl Into<String>) -> Self {
+        self.marks.push((x, name.into()));
+        self
     }
 
     /// Adds a panel below the others.
@@ -247,6 +268,8 @@ struct Entry {
     color: Color,
     width: f64,
     dashed: bool,
+    /// Two curves of one kind, a dark one over a pale one.
+    pale: bool,
 }
 
 struct Plot {
@@ -265,6 +288,9 @@ struct Plot {
 /// Everything measured and placed; both kinds of picture are drawn from it.
 struct Layout {
     title: String,
+    note: String,
+    /// Names of parts and where they begin, in order.
+    marks: Vec<(f64, String)>,
     left: f64,
     right: f64,
     height: f64,
@@ -275,6 +301,8 @@ struct Layout {
 }
 
 const LEGEND_ROW: f64 = 19.0;
+/// Height of the row with the names of parts.
+const MARKS_ROW: f64 = 18.0;
 const SWATCH: f64 = 22.0;
 /// Beyond this height a picture is no use, and a bitmap of it takes gigabytes.
 const TALLEST: f64 = 12_000.0;
@@ -308,11 +336,17 @@ impl Layout {
         };
 
         let title = fit(&figure.title, style::TITLE_SIZE, right - left);
+        let note = fit(&figure.note, TICK_SIZE, right - left);
         let mut y = if title.trim().is_empty() { 8.0 } else { 42.0 };
+        y += if note.trim().is_empty() { 0.0 } else { 18.0 };
+        let mut marks: Vec<_> = figure.marks.iter().filter(|(at, _)| drawable(*at)).cloned().collect();
+        marks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut names = if marks.is_empty() { 0.0 } else { MARKS_ROW };
         for (plot, panel) in plots.iter_mut().zip(&panels) {
             let rows = plot.place_legend(left, right);
             plot.legend_top = y;
             plot.top = y + LEGEND_ROW * rows as f64 + if rows > 0 { 6.0 } else { 10.0 };
+            plot.top += std::mem::take(&mut names);
             plot.bottom = plot.top + panel.weight * style::PANEL_HEIGHT;
             y = plot.bottom + 16.0;
         }
@@ -322,7 +356,7 @@ impl Layout {
         if height > TALLEST {
             return Err(PlotError::Draw(format!("{} panels are too many for one picture", plots.len())));
         }
-        Ok(Layout { title, left, right, height, x, x_ticks, x_label, plots })
+        Ok(Layout { title, note, marks, left, right, height, x, x_ticks, x_label, plots })
     }
 
     fn size(&self) -> (u32, u32) {
@@ -333,9 +367,14 @@ impl Layout {
         if !self.title.trim().is_empty() {
             canvas.text((self.left, 26.0), &self.title, style::TITLE_SIZE, Align::Left, true)?;
         }
+        if !self.note.trim().is_empty() {
+            let y = if self.title.trim().is_empty() { 16.0 } else { 47.0 };
+            canvas.text((self.left, y), &self.note, TICK_SIZE, Align::Left, true)?;
+        }
         for plot in &self.plots {
             plot.draw(canvas, self)?;
         }
+        self.name_parts(canvas)?;
         let Some(last) = self.plots.last() else { return Ok(()) };
         for (value, label) in self.x_ticks.values.iter().zip(&self.x_ticks.labels) {
             let at = (self.place_x(*value), last.bottom + 8.0 + TICK_SIZE);
@@ -343,6 +382,20 @@ impl Layout {
         }
         let middle = (self.left + self.right) / 2.0;
         canvas.text((middle, last.bottom + 42.0), &self.x_label, LABEL_SIZE, Align::Center, true)
+    }
+
+    /// The names of the parts above the first panel, as far as each has room for its own.
+    fn name_parts(&self, canvas: &dyn Canvas) -> Result<(), PlotError> {
+        let Some(first) = self.plots.first() else { return Ok(()) };
+        for (k, (at, name)) in self.marks.iter().enumerate() {
+            let from = self.place_x(*at).max(self.left) + 4.0;
+            let to = self.marks.get(k + 1).map_or(self.right, |(next, _)| self.place_x(*next));
+            let text = fit(name, TICK_SIZE, to - from - 4.0);
+            if text == *name || text.chars().count() > 4 {
+                canvas.text((from, first.top - 5.0), &text, TICK_SIZE, Align::Left, true)?;
+            }
+        }
+        Ok(())
     }
 
     fn place_x(&self, x: f64) -> f64 {
@@ -368,9 +421,9 @@ impl Plot {
                 Cow::Borrowed(&series.y[..])
             };
             let lines = sample::envelope(&series.x, &y, COLUMNS);
-            let columns = (series.x.len() / AVERAGED).min(AVERAGES);
-            let average = (columns >= FEWEST_AVERAGES && !series.guide && lines.len() < 50)
-                .then(|| sample::averages(&series.x, &y, columns))
+            let crowded = series.x.len() >= CROWDED * COLUMNS && lines.len() < 50;
+            let average = (crowded && !series.guide && sample::fills(&series.x, &y, COLUMNS))
+                .then(|| sample::running_mean(&series.x, &y, COLUMNS))
                 .flatten();
             let points = lines.iter().map(Vec::len).sum::<usize>();
             let dots = !series.guide && points <= 60;
@@ -385,19 +438,16 @@ impl Plot {
             });
             if !series.name.trim().is_empty() {
                 let text = series.name.clone();
-                legend.push(Entry { text, x: 0.0, row: 0, color, width: series.width, dashed });
+                legend.push(Entry { text, x: 0.0, row: 0, color, width: series.width, dashed, pale: false });
             }
+        }
+        if curves.iter().any(|c| c.average.is_some()) {
+            let (color, width) = (style::INK, style::LINE_WIDTH);
+            let text = SMOOTHED.to_owned();
+            legend.push(Entry { text, x: 0.0, row: 0, color, width, dashed: false, pale: true });
         }
         let values = curves.iter().flat_map(|c| &c.lines).flatten().map(|(_, y)| *y);
         let (low, high) = padded(sample::range(values).unwrap_or((0.0, 1.0)), 0.06);
-        for curve in &mut curves {
-            // A curve that hardly swings is plain enough as it is.
-            let swings = curve.lines.iter().flat_map(|l| l.windows(2)).map(|w| (w[1].1 - w[0].1).abs());
-            let (count, sum) = swings.fold((0.0, 0.0), |(n, sum), swing| (n + 1.0, sum + swing));
-            if sum < 0.02 * count * (high - low) {
-                curve.average = None;
-            }
-        }
         let height = panel.weight * style::PANEL_HEIGHT;
         let target = ((height / 24.0) as usize).max(2);
         let ticks = if panel.logarithmic {
@@ -450,6 +500,11 @@ impl Plot {
             canvas.text((left - 8.0, y + 0.36 * TICK_SIZE), label, TICK_SIZE, Align::Right, true)?;
         }
 
+        let (first, last) = layout.x;
+        for (at, _) in layout.marks.iter().filter(|(at, _)| *at > first && *at < last) {
+            vertical(layout.place_x(*at), style::MARK)?;
+        }
+
         // Averages over the curves they belong to, guides over everything.
         for curve in self.curves.iter().filter(|c| !c.guide) {
             let pale = if curve.average.is_some() { 0.35 } else { 1.0 };
@@ -480,6 +535,9 @@ impl Plot {
         for entry in &self.legend {
             let y = self.legend_top + LEGEND_ROW * (entry.row as f64 + 0.5);
             let swatch = [(entry.x, y), (entry.x + SWATCH, y)];
+            if entry.pale {
+                canvas.line(&swatch, entry.color.tint(0.35), 8.0)?;
+            }
             let lines = if entry.dashed { dashes(&swatch) } else { vec![swatch.to_vec()] };
             for line in lines {
                 canvas.line(&line, entry.color, entry.width.max(2.0))?;

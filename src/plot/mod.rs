@@ -18,7 +18,7 @@ pub mod table;
 
 use std::path::PathBuf;
 
-pub use energies::UnitLabels;
+pub use energies::{Stage, UnitLabels};
 pub use figure::{Figure, Panel, Series};
 pub use table::Table;
 
@@ -58,6 +58,18 @@ pub enum PlotError {
         name: String,
         /// The column asked for.
         column: String,
+        /// The columns there are.
+        known: Vec<String>,
+    },
+    /// None of the columns that the usual picture shows is there with a number in it.
+    #[error(
+        "{name} holds none of the usual columns of energies with a number in it; its columns are {}; draw some of \
+         them with `--columns A,B`",
+        .known.join(", ")
+    )]
+    NoEnergies {
+        /// The file.
+        name: String,
         /// The columns there are.
         known: Vec<String>,
     },

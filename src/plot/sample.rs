@@ -38,17 +38,52 @@ pub(super) fn envelope(x: &[f64], y: &[f64], columns: usize) -> Lines {
     lines
 }
 
-/// The curve's averages over `columns` columns, or nothing where the points do not come in order of x.
-pub(super) fn averages(x: &[f64], y: &[f64], columns: usize) -> Option<Lines> {
+/// Whether the points fill the picture: in most of its columns they spread over a good part of the curve's whole
+/// range, so that its course cannot be seen.
+pub(super) fn fills(x: &[f64], y: &[f64], columns: usize) -> bool {
     let points = || x.iter().copied().zip(y.iter().copied());
-    let groups = grouped(points(), by_position(x, columns), Average::default());
-    if groups.len() > 2 * columns {
+    let Some((low, high)) = range(y.iter().copied()) else { return false };
+    let groups = grouped(points(), by_position(x, columns), Extremes::default());
+    let spread = |g: Extremes| g.four.map(|[_, low, high, _]| high.1.1 - low.1.1);
+    let mut spreads: Vec<f64> = groups.into_iter().filter_map(spread).collect();
+    spreads.sort_by(f64::total_cmp);
+    spreads.get(spreads.len() / 2).is_some_and(|middle| *middle > 0.2 * (high - low))
+}
+
+/// Half the width of the bell that a running mean is weighted with (its standard deviation), as a part of the
+/// whole range of x.
+pub(super) const BELL: f64 = 0.01;
+
+/// The curve's mean around each of `columns` places, with weights that fall off as a bell; nothing where the points
+/// do not come in order of x.
+///
+/// (Means of blocks, one a block, make beats of an oscillation that are not there. A smooth weight, taken at places
+/// much closer than its width, can only flatten one.)
+pub(super) fn running_mean(x: &[f64], y: &[f64], columns: usize) -> Option<Lines> {
+    let points: Vec<(f64, f64)> =
+        x.iter().copied().zip(y.iter().copied()).filter(|(x, y)| drawable(*x) && drawable(*y)).collect();
+    let (&(first, _), &(last, _)) = points.first().zip(points.last())?;
+    let ordered = points.windows(2).all(|w| w[0].0 <= w[1].0);
+    if !ordered || first >= last || columns < 2 {
         return None;
     }
+    let width = BELL * (last - first);
     let mut lines = vec![Vec::new()];
-    for group in groups {
-        if group.n > 0.0 {
-            lines.last_mut().into_iter().for_each(|line| line.push((group.x, group.y)));
+    let mut from = 0;
+    for k in 0..columns {
+        let place = first + (last - first) * k as f64 / (columns - 1) as f64;
+        from += points[from..].iter().take_while(|(x, _)| *x < place - 4.0 * width).count();
+        let near = points[from..].iter().take_while(|(x, _)| *x <= place + 4.0 * width);
+        let (mut weights, mut sum, mut here) = (0.0, 0.0, false);
+        for (x, y) in near {
+            let d = (x - place) / width;
+            let weight = (-0.5 * d * d).exp();
+            weights += weight;
+            sum += weight * y;
+            here |= d.abs() <= 1.0;
+        }
+        if here {
+            lines.last_mut().into_iter().for_each(|line: &mut Vec<_>| line.push((place, sum / weights)));
         } else {
             lines.push(Vec::new());
         }
@@ -151,21 +186,6 @@ impl Extremes {
     }
 }
 
-#[derive(Clone, Default)]
-struct Average {
-    n: f64,
-    x: f64,
-    y: f64,
-}
-
-impl Group for Average {
-    fn add(&mut self, x: f64, y: f64) {
-        self.n += 1.0;
-        self.x += (x - self.x) / self.n;
-        self.y += (y - self.y) / self.n;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,17 +234,38 @@ mod tests {
         let x: Vec<f64> = (0..n).map(|i| ((i * 7919) % n) as f64).collect();
         let points: usize = envelope(&x, &x, 100).iter().map(Vec::len).sum();
         assert!(points <= 400, "{points}");
-        assert!(averages(&x, &x, 100).is_none());
+        assert!(running_mean(&x, &x, 100).is_none());
         let same = vec![3.0; n];
         assert!(envelope(&same, &same, 100).iter().map(Vec::len).sum::<usize>() <= 4);
     }
 
     #[test]
-    fn averages_are_averages() {
+    fn running_means_show_no_beats() {
+        let n = 10_000;
+        let x = steps(n);
+        let width = BELL * (n - 1) as f64;
+        for period in [2.0, 7.3, 24.9, 66.7, 99.0, 201.0, 450.0, 3000.0] {
+            let frequency = std::f64::consts::TAU / period;
+            let y: Vec<f64> = x.iter().map(|x| 5.0 + (frequency * x).sin()).collect();
+            let lines = running_mean(&x, &y, 300).unwrap();
+            assert_eq!(lines.len(), 1);
+            // a bell flattens an oscillation and leaves its frequency alone
+            let size = (-0.5 * (frequency * width).powi(2)).exp();
+            for &(x, y) in &lines[0][15..285] {
+                assert!((y - 5.0 - size * (frequency * x).sin()).abs() < 1e-3, "{period} at {x}: {y}");
+            }
+        }
+        let mut y = vec![1.0; n];
+        y[4_000..6_000].fill(f64::NAN);
+        assert_eq!(running_mean(&x, &y, 300).unwrap().len(), 2, "gaps stay");
+    }
+
+    #[test]
+    fn only_what_fills_the_picture_is_smoothed() {
         let x = steps(10_000);
-        let y: Vec<f64> = (0..10_000).map(|i| if i % 2 == 0 { 1.0 } else { 3.0 }).collect();
-        let lines = averages(&x, &y, 100).unwrap();
-        assert_eq!(lines.len(), 1);
-        assert!(lines[0].iter().all(|(_, y)| (y - 2.0).abs() < 0.02));
+        let wave = |period: f64| x.iter().map(|x| (x * 6.28 / period).sin()).collect::<Vec<_>>();
+        assert!(fills(&x, &wave(9.0), 600));
+        assert!(!fills(&x, &wave(500.0), 600), "a wave that can be seen");
+        assert!(!fills(&x, &vec![3.0; x.len()], 600));
     }
 }

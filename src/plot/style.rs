@@ -45,6 +45,7 @@ pub const PALETTE: [Color; 7] = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, IN
 pub(super) const WHITE: Color = Color(255, 255, 255);
 pub(super) const GRID: Color = Color(232, 232, 232);
 pub(super) const ZERO: Color = Color(190, 190, 190);
+pub(super) const MARK: Color = Color(150, 150, 150);
 pub(super) const AXIS: Color = Color(120, 120, 120);
 pub(super) const TEXT: Color = Color(45, 45, 45);
 

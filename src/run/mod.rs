@@ -233,6 +233,11 @@ impl RunError {
     }
 }
 
+/// A stage as the picture of the energies sees it.
+fn pictured(stage: &Stage) -> crate::plot::Stage {
+    crate::plot::Stage { name: stage.name.clone(), steps: stage.steps, time_step: time_step(&stage.task) }
+}
+
 /// Whether a folder holds a run.
 pub fn holds_run(directory: &Path) -> bool {
     [files::ENERGIES, files::INPUT, files::RESTART, files::FINAL]
@@ -582,7 +587,9 @@ impl<'a> Session<'a> {
         }
         let labels = if self.reduced { UnitLabels::reduced() } else { UnitLabels::default() };
         let energies = directory.join(files::ENERGIES);
-        match crate::plot::energies::draw(&energies, directory, &self.observers.everything.title, &labels) {
+        let stages: Vec<_> = self.stages.iter().map(|s| pictured(s)).collect();
+        let title = &self.observers.everything.title;
+        match crate::plot::energies::draw(&energies, directory, title, &labels, &stages) {
             Ok(_) => {}
             Err(PlotError::Write { path, source }) => {
                 return Err(RunError::File { action: "write", path, source });

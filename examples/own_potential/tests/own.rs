@@ -16,20 +16,7 @@ fn every_derivative_agrees_with_differences() {
 
 #[test]
 fn an_input_can_use_it() {
-    let input = r#"
-        units = "lj"
-        [system.lattice]
-        kind = "fcc"
-        constant = 1.7
-        repeat = [3, 3, 3]
-        types = ["A"]
-        [atoms.A]
-        mass = 1.0
-        [pair.nine-six]
-        cutoff = 2.0
-        types.A = { epsilon = 1.0, sigma = 1.2 }
-    "#;
-    let document = Document::parse("own.toml", input, &[]).unwrap();
+    let document = Document::parse("own.toml", include_str!("../own.toml"), &[]).unwrap();
     let catalog = md::catalog().pair::<NineSix>();
     let plan = Plan::of(&document, &catalog).unwrap();
     let mut evaluator = Evaluator::new(plan.setup).unwrap();

@@ -21,7 +21,7 @@ impl Energy for CosineAngle {
         summary: "An angle that is straight at rest; the bending of semiflexible chains.",
         formula: "E(theta) = k (1 + cos(theta))",
         source: "O. Kratky and G. Porod, Recl. Trav. Chim. Pays-Bas 68, 1106 (1949), the discrete worm-like chain",
-        params: &[Param::new("k", Dimension::ENERGY, "bending stiffness")],
+        params: &[Param::new("k", Dimension::ENERGY, "bending stiffness").example(38.0)],
     };
     type Params<T: Copy> = CosineAngleParams<T>;
     type Prepared<T: Copy> = CosineAngleParams<T>;

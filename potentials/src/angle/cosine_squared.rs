@@ -30,8 +30,11 @@ impl Energy for CosineSquaredAngle {
         source: "W. F. van Gunsteren et al., Biomolecular Simulation: the GROMOS96 Manual and User Guide (1996)",
         params: &[
             Param::new("k", Dimension::ENERGY, "strength; the energy has the factor 1/2")
-                .range(Range::NonNegative),
-            Param::new("theta0", Dimension::NONE, "angle at rest").range(Range::Within(0.0, PI)),
+                .range(Range::NonNegative)
+                .example(380.0),
+            Param::new("theta0", Dimension::NONE, "angle at rest")
+                .range(Range::Within(0.0, PI))
+                .example(1.911),
         ],
     };
     type Params<T: Copy> = CosineSquaredAngleParams<T>;

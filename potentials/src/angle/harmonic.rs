@@ -28,8 +28,11 @@ impl Energy for HarmonicAngle {
         source: "W. D. Cornell et al., J. Am. Chem. Soc. 117, 5179 (1995), eq. 1, there without the factor 1/2",
         params: &[
             Param::new("k", Dimension::ENERGY, "stiffness per radian squared; the energy has the factor 1/2")
-                .range(Range::NonNegative),
-            Param::new("theta0", Dimension::NONE, "angle at rest").range(Range::Within(0.0, PI)),
+                .range(Range::NonNegative)
+                .example(380.0),
+            Param::new("theta0", Dimension::NONE, "angle at rest")
+                .range(Range::Within(0.0, PI))
+                .example(1.911),
         ],
     };
     type Params<T: Copy> = HarmonicAngleParams<T>;

@@ -30,11 +30,14 @@ impl Energy for QuarticAngle {
         formula: "E(theta) = k2 x^2 + k3 x^3 + k4 x^4, x = theta - theta0 (no factor 1/2)",
         source: "H. Sun, J. Phys. Chem. B 102, 7338 (1998)",
         params: &[
-            Param::new("theta0", Dimension::NONE, "angle at rest").range(Range::Within(0.0, PI)),
+            Param::new("theta0", Dimension::NONE, "angle at rest")
+                .range(Range::Within(0.0, PI))
+                .example(1.911),
             Param::new("k2", Dimension::ENERGY, "quadratic coefficient (half the stiffness)")
-                .range(Range::NonNegative),
-            Param::new("k3", Dimension::ENERGY, "cubic coefficient"),
-            Param::new("k4", Dimension::ENERGY, "quartic coefficient"),
+                .range(Range::NonNegative)
+                .example(200.0),
+            Param::new("k3", Dimension::ENERGY, "cubic coefficient").example(-40.0),
+            Param::new("k4", Dimension::ENERGY, "quartic coefficient").example(15.0),
         ],
     };
     type Params<T: Copy> = QuarticAngleParams<T>;

@@ -35,14 +35,19 @@ impl Energy for Fene {
         source: "K. Kremer and G. S. Grest, J. Chem. Phys. 92, 5057 (1990)",
         params: &[
             Param::new("k", Dimension::STIFFNESS, "stiffness of the unstretched bond")
-                .range(Range::NonNegative),
-            Param::new("r-max", Dimension::LENGTH, "extension that cannot be reached").range(Range::Positive),
+                .range(Range::NonNegative)
+                .example(300.0),
+            Param::new("r-max", Dimension::LENGTH, "extension that cannot be reached")
+                .range(Range::Positive)
+                .example(1.2),
             Param::new("epsilon", Dimension::ENERGY, "strength of the beads' repulsion")
                 .range(Range::NonNegative)
-                .default(0.0),
+                .default(0.0)
+                .example(1.1),
             Param::new("sigma", Dimension::LENGTH, "size of the beads")
                 .range(Range::NonNegative)
-                .default(0.0),
+                .default(0.0)
+                .example(0.5),
         ],
     };
     type Params<T: Copy> = FeneParams<T>;

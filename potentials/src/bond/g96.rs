@@ -33,8 +33,9 @@ impl Energy for G96Bond {
                 Dimension::ENERGY.per(Dimension::LENGTH.powi(4)),
                 "strength; the energy has the factor 1/4",
             )
-            .range(Range::NonNegative),
-            Param::new("r0", Dimension::LENGTH, "length at rest").range(Range::NonNegative),
+            .range(Range::NonNegative)
+            .example(8e6),
+            Param::new("r0", Dimension::LENGTH, "length at rest").range(Range::NonNegative).example(0.153),
         ],
     };
     type Params<T: Copy> = G96BondParams<T>;

@@ -25,8 +25,9 @@ impl Energy for HarmonicBond {
         source: "R. Hooke, Lectures de Potentia Restitutiva (1678)",
         params: &[
             Param::new("k", Dimension::STIFFNESS, "stiffness; the energy has the factor 1/2")
-                .range(Range::NonNegative),
-            Param::new("r0", Dimension::LENGTH, "length at rest").range(Range::NonNegative),
+                .range(Range::NonNegative)
+                .example(2.6e5),
+            Param::new("r0", Dimension::LENGTH, "length at rest").range(Range::NonNegative).example(0.153),
         ],
     };
     type Params<T: Copy> = HarmonicBondParams<T>;

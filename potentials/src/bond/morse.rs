@@ -26,9 +26,13 @@ impl Energy for MorseBond {
         formula: "E(r) = D [1 - exp(-a (r - r0))]^2",
         source: "P. M. Morse, Phys. Rev. 34, 57 (1929), eq. 4, with the zero in the minimum",
         params: &[
-            Param::new("D", Dimension::ENERGY, "energy to break the bond").range(Range::NonNegative),
-            Param::new("a", Dimension::INVERSE_LENGTH, "inverse width of the well").range(Range::Positive),
-            Param::new("r0", Dimension::LENGTH, "length at rest").range(Range::NonNegative),
+            Param::new("D", Dimension::ENERGY, "energy to break the bond")
+                .range(Range::NonNegative)
+                .example(400.0),
+            Param::new("a", Dimension::INVERSE_LENGTH, "inverse width of the well")
+                .range(Range::Positive)
+                .example(20.0),
+            Param::new("r0", Dimension::LENGTH, "length at rest").range(Range::NonNegative).example(0.153),
         ],
     };
     type Params<T: Copy> = MorseBondParams<T>;

@@ -29,11 +29,14 @@ impl Energy for QuarticBond {
         formula: "E(r) = k2 x^2 + k3 x^3 + k4 x^4, x = r - r0 (no factor 1/2)",
         source: "H. Sun, J. Phys. Chem. B 102, 7338 (1998)",
         params: &[
-            Param::new("r0", Dimension::LENGTH, "length at rest").range(Range::NonNegative),
+            Param::new("r0", Dimension::LENGTH, "length at rest").range(Range::NonNegative).example(0.153),
             Param::new("k2", Dimension::STIFFNESS, "quadratic coefficient (half the stiffness)")
-                .range(Range::NonNegative),
-            Param::new("k3", Dimension::ENERGY.per(Dimension::LENGTH.powi(3)), "cubic coefficient"),
-            Param::new("k4", Dimension::ENERGY.per(Dimension::LENGTH.powi(4)), "quartic coefficient"),
+                .range(Range::NonNegative)
+                .example(1.3e5),
+            Param::new("k3", Dimension::ENERGY.per(Dimension::LENGTH.powi(3)), "cubic coefficient")
+                .example(-2.6e5),
+            Param::new("k4", Dimension::ENERGY.per(Dimension::LENGTH.powi(4)), "quartic coefficient")
+                .example(3e5),
         ],
     };
     type Params<T: Copy> = QuarticBondParams<T>;

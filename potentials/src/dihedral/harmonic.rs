@@ -3,6 +3,7 @@
 use crate::energy::{DihedralEnergy, Energy};
 use crate::param::{About, Dimension, Param, Range};
 use crate::{Coefficient, Dihedral, Scalar, record};
+use std::f64::consts::FRAC_PI_3;
 
 /// E(φ) = ½ k (φ − φ₀)², the difference taken the shortest way round. Opposite φ₀ the energy has a corner.
 pub struct HarmonicDihedral;
@@ -24,8 +25,9 @@ record!(
 /// The parameters, also those of the improper of this form.
 pub(crate) const PARAMS: &[Param] = &[
     Param::new("k", Dimension::ENERGY, "stiffness per radian squared; the energy has the factor 1/2")
-        .range(Range::NonNegative),
-    Param::new("phi0", Dimension::NONE, "dihedral at rest"),
+        .range(Range::NonNegative)
+        .example(90.0),
+    Param::new("phi0", Dimension::NONE, "dihedral at rest").example(FRAC_PI_3),
 ];
 
 impl Energy for HarmonicDihedral {

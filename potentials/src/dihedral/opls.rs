@@ -24,10 +24,10 @@ impl Energy for OplsDihedral {
                   + k4 (1 - cos(4 phi))], phi = 0 for cis",
         source: "W. L. Jorgensen, D. S. Maxwell and J. Tirado-Rives, J. Am. Chem. Soc. 118, 11225 (1996)",
         params: &[
-            Param::new("k1", Dimension::ENERGY, "barrier of the first cosine"),
-            Param::new("k2", Dimension::ENERGY, "barrier of the second cosine"),
-            Param::new("k3", Dimension::ENERGY, "barrier of the third cosine"),
-            Param::new("k4", Dimension::ENERGY, "barrier of the fourth cosine").default(0.0),
+            Param::new("k1", Dimension::ENERGY, "barrier of the first cosine").example(3.0),
+            Param::new("k2", Dimension::ENERGY, "barrier of the second cosine").example(-1.2),
+            Param::new("k3", Dimension::ENERGY, "barrier of the third cosine").example(2.3),
+            Param::new("k4", Dimension::ENERGY, "barrier of the fourth cosine").default(0.0).example(0.7),
         ],
     };
     type Params<T: Copy> = OplsDihedralParams<T>;

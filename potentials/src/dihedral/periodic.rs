@@ -4,6 +4,7 @@ use crate::energy::{DihedralEnergy, Energy};
 use crate::param::{About, Dimension, Param, Range};
 use crate::record::Record;
 use crate::{Coefficient, Dihedral, Scalar, record};
+use std::f64::consts::FRAC_PI_3;
 
 /// E(φ) = k [1 + cos(nφ − φ₀)] with a whole multiplicity n; φ is 0 for cis, π for trans. Several of them on the
 /// same four atoms make a Fourier series.
@@ -33,10 +34,11 @@ const N: usize = 6;
 
 /// The parameters, also those of the improper of this form.
 pub(crate) const PARAMS: &[Param] = &[
-    Param::new("k", Dimension::ENERGY, "half the height of the barrier"),
+    Param::new("k", Dimension::ENERGY, "half the height of the barrier").example(7.0),
     Param::new("n", Dimension::NONE, "multiplicity, the number of minima in a turn")
-        .range(Range::Integer(0, N as i32)),
-    Param::new("phi0", Dimension::NONE, "phase; for n = 1 the angle of highest energy"),
+        .range(Range::Integer(0, N as i32))
+        .example(3.0),
+    Param::new("phi0", Dimension::NONE, "phase; for n = 1 the angle of highest energy").example(FRAC_PI_3),
 ];
 
 /// Coefficients of cos nφ in powers of cos φ (Chebyshev's polynomials of the first kind), n from 0.

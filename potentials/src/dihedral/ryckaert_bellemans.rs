@@ -20,12 +20,12 @@ impl Energy for RyckaertBellemans {
                   psi = phi - 180 degrees (0 for trans)",
         source: "J.-P. Ryckaert and A. Bellemans, Faraday Discuss. Chem. Soc. 66, 95 (1978)",
         params: &[
-            Param::new("c0", Dimension::ENERGY, "constant"),
-            Param::new("c1", Dimension::ENERGY, "coefficient of cos(psi)"),
-            Param::new("c2", Dimension::ENERGY, "coefficient of cos(psi)^2"),
-            Param::new("c3", Dimension::ENERGY, "coefficient of cos(psi)^3"),
-            Param::new("c4", Dimension::ENERGY, "coefficient of cos(psi)^4").default(0.0),
-            Param::new("c5", Dimension::ENERGY, "coefficient of cos(psi)^5").default(0.0),
+            Param::new("c0", Dimension::ENERGY, "constant").example(9.28),
+            Param::new("c1", Dimension::ENERGY, "coefficient of cos(psi)").example(12.16),
+            Param::new("c2", Dimension::ENERGY, "coefficient of cos(psi)^2").example(-13.12),
+            Param::new("c3", Dimension::ENERGY, "coefficient of cos(psi)^3").example(-3.06),
+            Param::new("c4", Dimension::ENERGY, "coefficient of cos(psi)^4").default(0.0).example(26.24),
+            Param::new("c5", Dimension::ENERGY, "coefficient of cos(psi)^5").default(0.0).example(-31.5),
         ],
     };
     type Params<T: Copy> = RyckaertBellemansParams<T>;

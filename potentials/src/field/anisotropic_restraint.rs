@@ -21,13 +21,16 @@ impl Energy for AnisotropicRestraint {
         params: &[
             Param::new("kx", Dimension::STIFFNESS, "stiffness along x")
                 .range(Range::NonNegative)
-                .default(0.0),
+                .default(0.0)
+                .example(1000.0),
             Param::new("ky", Dimension::STIFFNESS, "stiffness along y")
                 .range(Range::NonNegative)
-                .default(0.0),
+                .default(0.0)
+                .example(30.0),
             Param::new("kz", Dimension::STIFFNESS, "stiffness along z")
                 .range(Range::NonNegative)
-                .default(0.0),
+                .default(0.0)
+                .example(200.0),
         ],
     };
     type Params<T: Copy> = AnisotropicRestraintParams<T>;

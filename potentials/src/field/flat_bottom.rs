@@ -26,8 +26,11 @@ impl Energy for FlatBottom {
         source: "the flat-bottomed position restraint of GROMACS, spherical",
         params: &[
             Param::new("k", Dimension::STIFFNESS, "stiffness outside; the energy has the factor 1/2")
-                .range(Range::NonNegative),
-            Param::new("radius", Dimension::LENGTH, "within it the atom is free").range(Range::NonNegative),
+                .range(Range::NonNegative)
+                .example(1000.0),
+            Param::new("radius", Dimension::LENGTH, "within it the atom is free")
+                .range(Range::NonNegative)
+                .example(0.3),
         ],
     };
     type Params<T: Copy> = FlatBottomParams<T>;

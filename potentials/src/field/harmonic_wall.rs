@@ -28,15 +28,17 @@ impl Energy for HarmonicWall {
         source: "fix wall/harmonic of LAMMPS (manual), there without the factor 1/2",
         params: &[
             Param::new("k", Dimension::STIFFNESS, "stiffness; the energy has the factor 1/2")
-                .range(Range::NonNegative),
+                .range(Range::NonNegative)
+                .example(1000.0),
             Param::new(
                 "position",
                 Dimension::LENGTH,
                 "the plane's distance from the origin along its normal",
-            ),
-            Param::new("nx", Dimension::NONE, "normal, pointing to where atoms may be: x"),
-            Param::new("ny", Dimension::NONE, "normal: y"),
-            Param::new("nz", Dimension::NONE, "normal: z"),
+            )
+            .example(0.2),
+            Param::new("nx", Dimension::NONE, "normal, pointing to where atoms may be: x").example(1.0),
+            Param::new("ny", Dimension::NONE, "normal: y").example(-2.0),
+            Param::new("nz", Dimension::NONE, "normal: z").example(0.5),
         ],
     };
     type Params<T: Copy> = HarmonicWallParams<T>;

@@ -22,7 +22,8 @@ impl Energy for PositionRestraint {
         formula: "E(x) = 1/2 k |x - anchor|^2",
         source: "a harmonic oscillator in three dimensions",
         params: &[Param::new("k", Dimension::STIFFNESS, "stiffness; the energy has the factor 1/2")
-            .range(Range::NonNegative)],
+            .range(Range::NonNegative)
+            .example(1000.0)],
     };
     type Params<T: Copy> = PositionRestraintParams<T>;
     type Prepared<T: Copy> = PositionRestraintParams<T>;

@@ -22,9 +22,9 @@ impl Energy for UniformElectricField {
         formula: "E(x) = -q (ex x + ey y + ez z)",
         source: "electrostatics: the potential of a homogeneous field",
         params: &[
-            Param::new("ex", FIELD, "field along x").default(0.0),
-            Param::new("ey", FIELD, "field along y").default(0.0),
-            Param::new("ez", FIELD, "field along z").default(0.0),
+            Param::new("ex", FIELD, "field along x").default(0.0).example(4.0),
+            Param::new("ey", FIELD, "field along y").default(0.0).example(-7.0),
+            Param::new("ez", FIELD, "field along z").default(0.0).example(1.5),
         ],
     };
     type Params<T: Copy> = UniformElectricFieldParams<T>;

@@ -26,8 +26,9 @@ impl Energy for RadiusOfGyration {
         source: "a harmonic restraint; collective variable gyration of PLUMED and Colvars",
         params: &[
             Param::new("k", Dimension::STIFFNESS, "stiffness; the energy has the factor 1/2")
-                .range(Range::NonNegative),
-            Param::new("r0", Dimension::LENGTH, "radius at rest").range(Range::NonNegative),
+                .range(Range::NonNegative)
+                .example(700.0),
+            Param::new("r0", Dimension::LENGTH, "radius at rest").range(Range::NonNegative).example(0.25),
         ],
     };
     type Params<T: Copy> = RadiusOfGyrationParams<T>;

@@ -54,18 +54,32 @@ impl Energy for StillingerWeber {
                   (cos(theta) - cos-theta0)^2; both 0 from r = a sigma on",
         source: "F. H. Stillinger and T. A. Weber, Phys. Rev. B 31, 5262 (1985)",
         params: &[
-            Param::new("epsilon", Dimension::ENERGY, "unit of energy").range(Range::NonNegative),
-            Param::new("sigma", Dimension::LENGTH, "unit of length").range(Range::NonNegative),
-            Param::new("a", Dimension::NONE, "reach in units of sigma").range(Range::NonNegative),
-            Param::new("lambda", Dimension::NONE, "strength of the triples").range(Range::NonNegative),
+            Param::new("epsilon", Dimension::ENERGY, "unit of energy")
+                .range(Range::NonNegative)
+                .example(209.2),
+            Param::new("sigma", Dimension::LENGTH, "unit of length")
+                .range(Range::NonNegative)
+                .example(0.20951),
+            Param::new("a", Dimension::NONE, "reach in units of sigma")
+                .range(Range::NonNegative)
+                .example(1.8),
+            Param::new("lambda", Dimension::NONE, "strength of the triples")
+                .range(Range::NonNegative)
+                .example(21.0),
             Param::new("gamma", Dimension::NONE, "range of the triples in units of sigma")
-                .range(Range::NonNegative),
+                .range(Range::NonNegative)
+                .example(1.2),
             Param::new("cos-theta0", Dimension::NONE, "cosine of the angle at rest, -1/3 for tetrahedra")
-                .range(Range::Within(-1.0, 1.0)),
-            Param::new("A", Dimension::NONE, "strength of the pairs"),
-            Param::new("B", Dimension::NONE, "weight of the pairs' repulsion"),
-            Param::new("p", Dimension::NONE, "exponent of the pairs' repulsion").range(Range::NonNegative),
-            Param::new("q", Dimension::NONE, "exponent of the pairs' attraction").range(Range::NonNegative),
+                .range(Range::Within(-1.0, 1.0))
+                .example(-1.0 / 3.0),
+            Param::new("A", Dimension::NONE, "strength of the pairs").example(7.049556277),
+            Param::new("B", Dimension::NONE, "weight of the pairs' repulsion").example(0.6022245584),
+            Param::new("p", Dimension::NONE, "exponent of the pairs' repulsion")
+                .range(Range::NonNegative)
+                .example(4.0),
+            Param::new("q", Dimension::NONE, "exponent of the pairs' attraction")
+                .range(Range::NonNegative)
+                .example(0.3),
         ],
     };
     type Params<T: Copy> = StillingerWeberParams<T>;

@@ -40,19 +40,24 @@ impl Energy for SuttonChen {
         params: &[
             Param::new("epsilon", Dimension::ENERGY, "unit of energy")
                 .range(Range::NonNegative)
-                .mixing(Mixing::Depth),
+                .mixing(Mixing::Depth)
+                .example(1.2),
             Param::new("a", Dimension::LENGTH, "unit of length, the lattice constant")
                 .range(Range::Positive)
-                .mixing(Mixing::Size),
+                .mixing(Mixing::Size)
+                .example(0.361),
             Param::new("n", Dimension::NONE, "exponent of the repulsion")
                 .range(Range::Positive)
-                .mixing(Mixing::Size),
+                .mixing(Mixing::Size)
+                .example(9.0),
             Param::new("m", Dimension::NONE, "exponent of the density, less than n")
                 .range(Range::Positive)
-                .mixing(Mixing::Size),
+                .mixing(Mixing::Size)
+                .example(6.0),
             Param::new("c", Dimension::NONE, "strength of the embedding")
                 .range(Range::NonNegative)
-                .mixing(Mixing::Size),
+                .mixing(Mixing::Size)
+                .example(39.432),
         ],
     };
     type Params<T: Copy> = SuttonChenParams<T>;

@@ -70,22 +70,37 @@ impl Energy for Tersoff {
                   f = 1/2 - 1/2 sin(pi/2 (r - R)/D) from R - D to R + D, 1 below and 0 above",
         source: "J. Tersoff, Phys. Rev. B 37, 6991 (1988); 39, 5566 (1989), in the form of LAMMPS",
         params: &[
-            Param::new("m", Dimension::NONE, "exponent in zeta, 1 or 3").range(Range::Integer(1, 3)),
-            Param::new("gamma", Dimension::NONE, "strength of the angular term"),
-            Param::new("lambda3", Dimension::INVERSE_LENGTH, "how zeta falls with the neighbor's distance"),
-            Param::new("c", Dimension::NONE, "strength of the angular dependence"),
-            Param::new("d", Dimension::NONE, "sharpness of the angular dependence").range(Range::Positive),
+            Param::new("m", Dimension::NONE, "exponent in zeta, 1 or 3")
+                .range(Range::Integer(1, 3))
+                .example(3.0),
+            Param::new("gamma", Dimension::NONE, "strength of the angular term").example(1.0),
+            Param::new("lambda3", Dimension::INVERSE_LENGTH, "how zeta falls with the neighbor's distance")
+                .example(13.258),
+            Param::new("c", Dimension::NONE, "strength of the angular dependence").example(4.8381),
+            Param::new("d", Dimension::NONE, "sharpness of the angular dependence")
+                .range(Range::Positive)
+                .example(2.0417),
             Param::new("cos-theta0", Dimension::NONE, "cosine of the angle at rest")
-                .range(Range::Within(-1.0, 1.0)),
-            Param::new("n", Dimension::NONE, "exponent of the bond order").range(Range::NonNegative),
-            Param::new("beta", Dimension::NONE, "strength of the bond order").range(Range::NonNegative),
-            Param::new("lambda2", Dimension::INVERSE_LENGTH, "inverse range of the attraction"),
-            Param::new("B", Dimension::ENERGY, "strength of the attraction"),
+                .range(Range::Within(-1.0, 1.0))
+                .example(-0.1),
+            Param::new("n", Dimension::NONE, "exponent of the bond order")
+                .range(Range::NonNegative)
+                .example(22.956),
+            Param::new("beta", Dimension::NONE, "strength of the bond order")
+                .range(Range::NonNegative)
+                .example(0.33675),
+            Param::new("lambda2", Dimension::INVERSE_LENGTH, "inverse range of the attraction")
+                .example(13.258),
+            Param::new("B", Dimension::ENERGY, "strength of the attraction").example(9202.0),
             Param::new("R", Dimension::LENGTH, "middle of the range where bonds end")
-                .range(Range::NonNegative),
-            Param::new("D", Dimension::LENGTH, "half the width of that range").range(Range::Positive),
-            Param::new("lambda1", Dimension::INVERSE_LENGTH, "inverse range of the repulsion"),
-            Param::new("A", Dimension::ENERGY, "strength of the repulsion"),
+                .range(Range::NonNegative)
+                .example(0.3),
+            Param::new("D", Dimension::LENGTH, "half the width of that range")
+                .range(Range::Positive)
+                .example(0.02),
+            Param::new("lambda1", Dimension::INVERSE_LENGTH, "inverse range of the repulsion")
+                .example(32.394),
+            Param::new("A", Dimension::ENERGY, "strength of the repulsion").example(3.15e5),
         ],
     };
     type Params<T: Copy> = TersoffParams<T>;

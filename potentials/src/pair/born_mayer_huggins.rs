@@ -35,19 +35,25 @@ impl Energy for BornMayerHuggins {
         formula: "E(r) = A exp((sigma - r)/rho) - C/r^6 - D/r^8",
         source: "F. G. Fumi and M. P. Tosi, J. Phys. Chem. Solids 25, 31 (1964)",
         params: &[
-            Param::new("A", Dimension::ENERGY, "strength of the repulsion").range(Range::NonNegative),
-            Param::new("rho", Dimension::LENGTH, "range of the repulsion").range(Range::Positive),
-            Param::new("sigma", Dimension::LENGTH, "sum of the ions' radii"),
+            Param::new("A", Dimension::ENERGY, "strength of the repulsion")
+                .range(Range::NonNegative)
+                .example(25.0),
+            Param::new("rho", Dimension::LENGTH, "range of the repulsion")
+                .range(Range::Positive)
+                .example(0.032),
+            Param::new("sigma", Dimension::LENGTH, "sum of the ions' radii").example(0.234),
             Param::new(
                 "C",
                 Dimension::ENERGY.times(Dimension::LENGTH.powi(6)),
                 "strength of the dipole-dipole dispersion",
-            ),
+            )
+            .example(1e-3),
             Param::new(
                 "D",
                 Dimension::ENERGY.times(Dimension::LENGTH.powi(8)),
                 "strength of the dipole-quadrupole dispersion",
-            ),
+            )
+            .example(7e-5),
         ],
     };
     type Params<T: Copy> = BornMayerHugginsParams<T>;

@@ -31,9 +31,14 @@ impl Energy for Buckingham {
         formula: "E(r) = A exp(-r/rho) - C/r^6",
         source: "R. A. Buckingham, Proc. R. Soc. A 168, 264 (1938)",
         params: &[
-            Param::new("A", Dimension::ENERGY, "strength of the repulsion").range(Range::NonNegative),
-            Param::new("rho", Dimension::LENGTH, "range of the repulsion").range(Range::Positive),
-            Param::new("C", Dimension::ENERGY.times(Dimension::LENGTH.powi(6)), "strength of the dispersion"),
+            Param::new("A", Dimension::ENERGY, "strength of the repulsion")
+                .range(Range::NonNegative)
+                .example(1e5),
+            Param::new("rho", Dimension::LENGTH, "range of the repulsion")
+                .range(Range::Positive)
+                .example(0.03),
+            Param::new("C", Dimension::ENERGY.times(Dimension::LENGTH.powi(6)), "strength of the dispersion")
+                .example(0.004),
         ],
     };
     type Params<T: Copy> = BuckinghamParams<T>;

@@ -22,7 +22,8 @@ impl Energy for CoulombDebye {
         formula: "E(r) = k qi qj exp(-kappa r)/r",
         source: "P. Debye and E. Hueckel, Phys. Z. 24, 185 (1923)",
         params: &[Param::new("kappa", Dimension::INVERSE_LENGTH, "inverse screening length")
-            .range(Range::NonNegative)],
+            .range(Range::NonNegative)
+            .example(3.0)],
     };
     type Params<T: Copy> = CoulombDebyeParams<T>;
     type Prepared<T: Copy> = CoulombDebyeParams<T>;

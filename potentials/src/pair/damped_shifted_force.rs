@@ -35,7 +35,8 @@ impl Energy for DampedShiftedForce {
         source: "C. J. Fennell and J. D. Gezelter, J. Chem. Phys. 124, 234104 (2006), the damped shifted force",
         params: &[
             Param::new("alpha", Dimension::INVERSE_LENGTH, "damping, an inverse length")
-                .range(Range::NonNegative),
+                .range(Range::NonNegative)
+                .example(2.4),
             Param::new("cutoff", Dimension::LENGTH, "distance at which the interaction ends")
                 .range(Range::Positive)
                 .cutoff(),

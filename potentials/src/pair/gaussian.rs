@@ -24,9 +24,10 @@ impl Energy for Gaussian {
         formula: "E(r) = -A exp(-B r^2)",
         source: "F. H. Stillinger, J. Chem. Phys. 65, 3968 (1976), where A < 0",
         params: &[
-            Param::new("A", Dimension::ENERGY, "depth at r = 0"),
+            Param::new("A", Dimension::ENERGY, "depth at r = 0").example(3.0),
             Param::new("B", Dimension::LENGTH.powi(-2), "1/(2 w^2) for a standard deviation w")
-                .range(Range::NonNegative),
+                .range(Range::NonNegative)
+                .example(9.0),
         ],
     };
     type Params<T: Copy> = GaussianParams<T>;

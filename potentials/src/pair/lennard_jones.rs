@@ -30,10 +30,12 @@ impl Energy for LennardJones {
         params: &[
             Param::new("epsilon", Dimension::ENERGY, "depth of the well")
                 .range(Range::NonNegative)
-                .mixing(Mixing::Depth),
+                .mixing(Mixing::Depth)
+                .example(0.996),
             Param::new("sigma", Dimension::LENGTH, "distance at which the energy is zero")
                 .range(Range::NonNegative)
-                .mixing(Mixing::Size),
+                .mixing(Mixing::Size)
+                .example(0.3405),
         ],
     };
     type Params<T: Copy> = LennardJonesParams<T>;

@@ -31,10 +31,12 @@ impl Energy for Lj96 {
         params: &[
             Param::new("epsilon", Dimension::ENERGY, "strength; the well is 16/27 of it deep")
                 .range(Range::NonNegative)
-                .mixing(Mixing::Depth),
+                .mixing(Mixing::Depth)
+                .example(0.9),
             Param::new("sigma", Dimension::LENGTH, "distance at which the energy is zero")
                 .range(Range::NonNegative)
-                .mixing(Mixing::Size),
+                .mixing(Mixing::Size)
+                .example(0.34),
         ],
     };
     type Params<T: Copy> = Lj96Params<T>;

@@ -35,16 +35,20 @@ impl Energy for Mie {
         params: &[
             Param::new("epsilon", Dimension::ENERGY, "depth of the well")
                 .range(Range::NonNegative)
-                .mixing(Mixing::Depth),
+                .mixing(Mixing::Depth)
+                .example(0.9),
             Param::new("sigma", Dimension::LENGTH, "distance at which the energy is zero")
                 .range(Range::Positive)
-                .mixing(Mixing::Size),
+                .mixing(Mixing::Size)
+                .example(0.34),
             Param::new("n", Dimension::NONE, "exponent of the repulsion")
                 .range(Range::Positive)
-                .mixing(Mixing::Size),
+                .mixing(Mixing::Size)
+                .example(12.0),
             Param::new("m", Dimension::NONE, "exponent of the attraction, less than n")
                 .range(Range::Positive)
-                .mixing(Mixing::Size),
+                .mixing(Mixing::Size)
+                .example(6.0),
         ],
     };
     type Params<T: Copy> = MieParams<T>;

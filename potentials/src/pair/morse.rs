@@ -27,9 +27,13 @@ impl Energy for Morse {
         formula: "E(r) = D [exp(-2 a (r - r0)) - 2 exp(-a (r - r0))]",
         source: "P. M. Morse, Phys. Rev. 34, 57 (1929), eq. 4",
         params: &[
-            Param::new("D", Dimension::ENERGY, "depth of the well").range(Range::NonNegative),
-            Param::new("a", Dimension::INVERSE_LENGTH, "inverse width of the well").range(Range::Positive),
-            Param::new("r0", Dimension::LENGTH, "distance of the minimum").range(Range::NonNegative),
+            Param::new("D", Dimension::ENERGY, "depth of the well").range(Range::NonNegative).example(12.0),
+            Param::new("a", Dimension::INVERSE_LENGTH, "inverse width of the well")
+                .range(Range::Positive)
+                .example(14.0),
+            Param::new("r0", Dimension::LENGTH, "distance of the minimum")
+                .range(Range::NonNegative)
+                .example(0.31),
         ],
     };
     type Params<T: Copy> = MorseParams<T>;

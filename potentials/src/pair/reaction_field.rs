@@ -41,7 +41,8 @@ impl Energy for ReactionField {
                 "dielectric constant beyond the cut-off; 0 stands for infinity (a conductor)",
             )
             .range(Range::NonNegative)
-            .default(0.0),
+            .default(0.0)
+            .example(61.0),
             Param::new("cutoff", Dimension::LENGTH, "distance at which the interaction ends")
                 .range(Range::Positive)
                 .cutoff(),

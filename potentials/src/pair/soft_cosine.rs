@@ -30,7 +30,7 @@ impl Energy for SoftCosine {
         formula: "E(r) = A [1 + cos(pi r/cutoff)]",
         source: "pair style soft of LAMMPS (manual); one period of a cosine",
         params: &[
-            Param::new("A", Dimension::ENERGY, "half the energy at r = 0"),
+            Param::new("A", Dimension::ENERGY, "half the energy at r = 0").example(20.0),
             Param::new("cutoff", Dimension::LENGTH, "distance at which the interaction ends")
                 .range(Range::Positive)
                 .cutoff(),

@@ -24,9 +24,10 @@ impl Energy for Yukawa {
         formula: "E(r) = A exp(-kappa r)/r",
         source: "H. Yukawa, Proc. Phys.-Math. Soc. Jpn. 17, 48 (1935)",
         params: &[
-            Param::new("A", Dimension::ENERGY.times(Dimension::LENGTH), "strength"),
+            Param::new("A", Dimension::ENERGY.times(Dimension::LENGTH), "strength").example(50.0),
             Param::new("kappa", Dimension::INVERSE_LENGTH, "inverse screening length")
-                .range(Range::NonNegative),
+                .range(Range::NonNegative)
+                .example(8.0),
         ],
     };
     type Params<T: Copy> = YukawaParams<T>;

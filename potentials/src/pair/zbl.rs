@@ -46,10 +46,12 @@ impl Energy for Zbl {
                 "Coulomb's constant times both nuclear charges",
             )
             .range(Range::NonNegative)
-            .mixing(Mixing::Depth),
+            .mixing(Mixing::Depth)
+            .example(2.7e4),
             Param::new("kappa", Dimension::INVERSE_LENGTH, "inverse screening length")
                 .range(Range::Positive)
-                .mixing(Mixing::Size),
+                .mixing(Mixing::Size)
+                .example(78.0),
         ],
     };
     type Params<T: Copy> = ZblParams<T>;

@@ -30,15 +30,21 @@ impl Energy for UreyBradley {
         source: "H. C. Urey and C. A. Bradley, Phys. Rev. 38, 1969 (1931)",
         params: &[
             Param::new("k", Dimension::ENERGY, "stiffness of the angle; the energy has the factor 1/2")
-                .range(Range::NonNegative),
-            Param::new("theta0", Dimension::NONE, "angle at rest").range(Range::Within(0.0, PI)),
+                .range(Range::NonNegative)
+                .example(380.0),
+            Param::new("theta0", Dimension::NONE, "angle at rest")
+                .range(Range::Within(0.0, PI))
+                .example(1.911),
             Param::new(
                 "k-ub",
                 Dimension::STIFFNESS,
                 "stiffness of the spring; the energy has the factor 1/2",
             )
-            .range(Range::NonNegative),
-            Param::new("r-ub", Dimension::LENGTH, "length of the spring at rest").range(Range::NonNegative),
+            .range(Range::NonNegative)
+            .example(9000.0),
+            Param::new("r-ub", Dimension::LENGTH, "length of the spring at rest")
+                .range(Range::NonNegative)
+                .example(0.21),
         ],
     };
     type Params<T: Copy> = UreyBradleyParams<T>;
