@@ -78,7 +78,7 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
         let mut total = S::constant(0.0);
         let mut density = vec![S::constant(0.0); t.len()];
         for i in 0..t.len() {
-            for n in near.row(i).into_iter().filter(|&n| near.counts(i, n)) {
+            for &n in near.row(i).iter().filter(|&&n| near.counts(i, n)) {
                 let j = near.list.owner(n);
                 let r2 = view.to_neighbor(i, n, near).norm_squared();
                 let limit = self.types.cutoff2[t[i] as usize * self.types.types + t[j] as usize];

@@ -147,11 +147,7 @@ impl Evaluator {
             let pairs: Vec<_> = pairs.collect();
             let exclusions =
                 (!pairs.is_empty()).then(|| Exclusions::from_pairs(atoms.len(), pairs)).transpose();
-            Ok(Neighborhood {
-                list,
-                kinds: Vec::new(),
-                exclusions: exclusions.map_err(ForceError::Exclusions)?,
-            })
+            Ok(Neighborhood::new(list, exclusions.map_err(ForceError::Exclusions)?))
         };
         let lists = needs.iter().map(list).collect::<Result<Vec<_>, _>>()?;
         let ranked = vec![Vec::new(); lists.len()];

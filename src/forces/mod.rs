@@ -81,7 +81,9 @@ fn not_finite(atom: Option<usize>, term: &str, closest: &Option<Closest>) -> Str
     match closest {
         Some(c) => {
             let [a, b] = c.atoms;
-            format!("{what}; its closest atoms are {} and {}, {:.4e} nm apart", a + 1, b + 1, c.distance)
+            // (five digits, and no exponent)
+            let distance: f64 = format!("{:.4e}", c.distance).parse().unwrap_or(c.distance);
+            format!("{what}; its closest atoms are {} and {}, {} nm apart", a + 1, b + 1, distance)
         }
         None => what,
     }

@@ -157,7 +157,7 @@ fn sum_of_pairs<S: Scalar, P: Coefficient<S>>(
     };
     let mut total = S::constant(0.0);
     for i in 0..frame.atoms.len() {
-        for n in near.row(i).into_iter().filter(|&n| near.counts(i, n)) {
+        for &n in near.row(i).iter().filter(|&&n| near.counts(i, n)) {
             if let Some(e) = one(view.to_neighbor(i, n, near), i, near.list.owner(n), 1.0) {
                 total = total + e;
             }

@@ -68,7 +68,7 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
         for i in 0..t.len() {
             let from = t[i] as usize;
             found.clear();
-            for n in near.row(i) {
+            for &n in near.row(i) {
                 let (kind, vector) = (t[near.list.owner(n)] as usize, view.to_neighbor(i, n, near));
                 let r2 = vector.norm_squared();
                 if r2.lt(S::constant(self.reach2[from * self.types.types + kind])).decided() == Some(true) {

@@ -157,7 +157,7 @@ impl Reach<'_> {
     fn each(&self, frame: &Frame, mut visit: impl FnMut(usize, usize, f64, f64)) {
         let (near, t) = (&frame.lists[self.list], &frame.atoms.types);
         for i in 0..t.len() {
-            for n in near.row(i) {
+            for &n in near.row(i) {
                 let j = near.list.owner(n);
                 let cutoff2 = self.cutoff2[t[i] as usize * self.types + t[j] as usize];
                 if cutoff2 > 0.0 {

@@ -172,8 +172,8 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
         let t = &view.frame.atoms.types;
         let (mut total, mut found) = (S::constant(0.0), Vec::new());
         for i in 0..t.len() {
-            let row = near.row(i).into_iter();
-            let neighbors = row.map(|n| (t[near.list.owner(n)] as usize, view.to_neighbor(i, n, near)));
+            let row = near.row(i).iter();
+            let neighbors = row.map(|&n| (t[near.list.owner(n)] as usize, view.to_neighbor(i, n, near)));
             let kind = t[i] as usize;
             let pairs = features::<E, S, P>(&self.types, &self.reach2, kind, neighbors, p, &mut found);
             total = total + pairs + triplets::<E, S, P>(&self.types, kind, &found, p);

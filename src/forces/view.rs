@@ -5,6 +5,7 @@ use crate::neighbors::{Exclusions, NeighborError, VerletList};
 use crate::system::{Atoms, Cell, Positions};
 use potentials::{Scalar, Vec3};
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// A neighbour list with what its kernels read.
 #[derive(Debug)]
@@ -15,14 +16,24 @@ pub struct Neighborhood {
     pub kinds: Vec<u16>,
     /// The pairs left out of it.
     pub exclusions: Option<Exclusions>,
+    /// The rows of all atoms in an order of their own, once somebody has asked.
+    ordered: OnceLock<Vec<Vec<u32>>>,
 }
 
 impl Neighborhood {
-    /// The neighbours of atom i, as slots, by atom and image: an order that does not change from list to list.
-    pub fn row(&self, i: usize) -> Vec<u32> {
-        let mut row = self.list.row(self.list.rank(i)).to_vec();
-        row.sort_unstable_by_key(|&slot| (self.list.owner(slot), self.list.image(slot)));
-        row
+    /// Of a list, without the pairs that are left out of it.
+    pub fn new(list: VerletList, exclusions: Option<Exclusions>) -> Self {
+        Self { list, kinds: Vec::new(), exclusions, ordered: OnceLock::new() }
+    }
+    /// The neighbours of atom i, as slots, by atom and image: an order that does not change from list to list. (For
+    /// what is not in a hurry: all rows are put in order when the first is asked for.)
+    pub fn row(&self, i: usize) -> &[u32] {
+        let ordered = |i: usize| {
+            let mut row = self.list.row(self.list.rank(i)).to_vec();
+            row.sort_unstable_by_key(|&slot| (self.list.owner(slot), self.list.image(slot)));
+            row
+        };
+        &self.ordered.get_or_init(|| (0..self.list.len()).into_par_iter().map(ordered).collect())[i]
     }
     /// The vector from atom i to a neighbour of its, in nm.
     #[inline(always)]
@@ -42,8 +53,9 @@ impl Neighborhood {
         atoms: &Atoms,
         charges: &[f64],
     ) -> Result<(), NeighborError> {
-        let Self { list, kinds, exclusions } = self;
+        let Self { list, kinds, exclusions, ordered } = self;
         if list.update(positions, cell, exclusions.as_ref())? {
+            ordered.take();
             kinds.clear();
             if atoms.types.iter().any(|&kind| kind != 0) {
                 let kind = |&slot: &u32| atoms.types[list.owner(slot)] as u16;

@@ -263,7 +263,8 @@ mod tests {
     #[test]
     fn only_what_fills_the_picture_is_smoothed() {
         let x = steps(10_000);
-        let wave = |period: f64| x.iter().map(|x| (x * 6.28 / period).sin()).collect::<Vec<_>>();
+        let wave =
+            |period: f64| x.iter().map(|x| (x * std::f64::consts::TAU / period).sin()).collect::<Vec<_>>();
         assert!(fills(&x, &wave(9.0), 600));
         assert!(!fills(&x, &wave(500.0), 600), "a wave that can be seen");
         assert!(!fills(&x, &vec![3.0; x.len()], 600));

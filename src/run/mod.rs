@@ -587,7 +587,7 @@ impl<'a> Session<'a> {
         }
         let labels = if self.reduced { UnitLabels::reduced() } else { UnitLabels::default() };
         let energies = directory.join(files::ENERGIES);
-        let stages: Vec<_> = self.stages.iter().map(|s| pictured(s)).collect();
+        let stages: Vec<_> = self.stages.iter().map(pictured).collect();
         let title = &self.observers.everything.title;
         match crate::plot::energies::draw(&energies, directory, title, &labels, &stages) {
             Ok(_) => {}
