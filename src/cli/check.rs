@@ -3,7 +3,7 @@
 use super::{Failure, Input, Outcome, say, table};
 use crate::autodiff::{Difference, Richardson};
 use crate::catalog::Catalog;
-use crate::forces::{Evaluator, ForceError, ForceSource, Forces, Kind, Method, Setup};
+use crate::forces::{Evaluator, ForceError, ForceSource, Forces, Grid, Kind, Method, Setup};
 use crate::random::{Noise, Purpose};
 use crate::run::term_names;
 use crate::system::{Cell, Positions, State};
@@ -64,7 +64,7 @@ impl Check {
         let plan = self.input.plan(catalog, self.json)?;
         let step = if plan.units == UnitSystem::Lj { 3e-3 } else { 1e-3 };
         let names = term_names(&plan.setup.terms);
-        let Setup { atoms, charges, joined, terms, coulomb, skin, .. } = plan.setup;
+        let Setup { atoms, charges, joined, terms, coulomb, skin, method } = plan.setup;
         let mut checks = Vec::new();
         for (term, name) in terms.into_iter().zip(&names) {
             let setup = Setup {
@@ -75,7 +75,8 @@ impl Check {
                 coulomb,
                 // moved atoms must stay in the lists
                 skin: skin.max(20.0 * step),
-                method: Method::default(),
+                // (derivatives are looked at here, and not what rounding to the grid makes of them)
+                method: Method { grid: Grid::NONE, ..method },
             };
             let mut evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
             let found = compare(&mut evaluator, &plan.state, step, name);

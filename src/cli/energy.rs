@@ -2,7 +2,7 @@
 
 use super::{Failure, Input, Outcome, say, table};
 use crate::catalog::Catalog;
-use crate::forces::{Evaluator, ForceSource, Forces};
+use crate::forces::{Evaluator, ForceSource, Forces, Grid};
 use crate::integrate::{degrees_of_freedom, kinetic_energy, temperature};
 use crate::plot::scale::significant;
 use crate::run::{conserves_momentum, instant_pressure, term_names};
@@ -70,7 +70,9 @@ fn units(reduced: bool) -> Vec<(&'static str, &'static str)> {
 
 impl Energy {
     pub(super) fn run(self, catalog: &Catalog) -> Outcome {
-        let plan = self.input.plan(catalog, self.json)?;
+        let mut plan = self.input.plan(catalog, self.json)?;
+        // (one point has no order of steps to be independent of: as exact as can be)
+        plan.setup.method.grid = Grid::NONE;
         let reduced = plan.units == UnitSystem::Lj;
         let names = term_names(&plan.setup.terms);
         let cannot = |e| Failure::failed(format!("forces cannot be computed: {e}"));

@@ -52,7 +52,7 @@ impl Minimize {
         plan.output.trajectories.clear();
         let names = term_names(&plan.setup.terms as &[Box<dyn Term>]);
         let stem = format!("{}-minimized", self.input.stem());
-        let directory = directory(self.output.as_deref(), &stem, false, self.how.force, self.how.quiet)?;
+        let directory = directory(self.output.as_deref(), &stem, None, self.how.force, self.how.quiet)?;
         let options = RunOptions {
             resumable: false,
             threads: self.how.threads.map(usize::from),

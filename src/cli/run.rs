@@ -41,7 +41,7 @@ impl Run {
         let plan = plan.map_err(|failure| if self.resume { failure.with_help(RESUMING) } else { failure })?;
         let stem = self.input.stem();
         let directory =
-            directory(self.output.as_deref(), &stem, self.resume, self.how.force, self.how.quiet)?;
+            directory(self.output.as_deref(), &stem, Some(self.resume), self.how.force, self.how.quiet)?;
         let options = RunOptions {
             resume: self.resume,
             threads: self.how.threads.map(usize::from),
@@ -92,14 +92,15 @@ pub(super) fn interrupt() -> Arc<AtomicBool> {
     flag
 }
 
-/// Where the results go.
+/// Where the results go; `resume` is none where the command cannot.
 pub(super) fn directory(
     asked: Option<&Path>,
     stem: &str,
-    resume: bool,
+    resume: Option<bool>,
     force: bool,
     quiet: bool,
 ) -> Result<PathBuf, Failure> {
+    let (can_resume, resume) = (resume.is_some(), resume == Some(true));
     let note = |text: String| {
         if !quiet {
             tell(&text);
@@ -111,7 +112,10 @@ pub(super) fn directory(
             return Err(Failure::wrong(format!("{place} has no {} to resume from", files::RESTART)));
         }
         if holds && !resume && !force {
-            let message = "holds a run already; go on with it (--resume) or replace it (--force)";
+            let message = match can_resume && directory.join(files::RESTART).exists() {
+                true => "holds a run already; go on with it (--resume) or replace it (--force)",
+                false => "holds results already; replace them (--force) or name another folder (--output)",
+            };
             return Err(Failure::wrong(format!("{place} {message}")));
         }
         return Ok(directory.into());

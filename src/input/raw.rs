@@ -648,7 +648,8 @@ fn forces(root: &Section) -> Result<Forces, Reported> {
         .read(
             "reproducible",
             boolean(),
-            "whether forces are rounded to a grid, so that they do not depend on the order of neighbours",
+            "whether sums are rounded to a grid, so that the order of neighbours does not matter: forces to steps of 2^-26 \
+             kJ/mol/nm, energies of 2^-36 kJ/mol (2^-30 and 2^-44 in reduced units)",
         )
         .or(true);
     let names = Isa::ALL.into_iter().map(|isa| (isa.name(), Some(isa)));
@@ -656,7 +657,7 @@ fn forces(root: &Section) -> Result<Forces, Reported> {
         .read(
             "isa",
             one_of([("best", None)].into_iter().chain(names)),
-            "instructions that kernels run on; with the same ones, results are the same on every machine",
+            "instructions that the evaluator `fused` runs on; with the same ones, results are the same on every machine",
         )
         .or(None);
     t.finish();
