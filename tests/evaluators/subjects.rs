@@ -261,6 +261,15 @@ impl Subject {
     pub fn is_bonded(&self) -> bool {
         matches!(self.listed.builder, Builder::Tuple { .. })
     }
+    /// The bonded atoms it takes, each with its row of parameters; none where it takes others.
+    pub fn tuples<'s>(&self, system: &'s System) -> impl Iterator<Item = (&'s [u32], u32)> {
+        let atoms = match self.listed.builder {
+            Builder::Tuple { atoms, .. } => atoms,
+            _ => usize::MAX,
+        };
+        let of_chain = move |chain: &'s Vec<u32>| chain.windows(atoms).zip((0..3).cycle());
+        system.chains.iter().flat_map(of_chain)
+    }
     /// Whether it is an energy of places, which moving the whole changes.
     pub fn is_field(&self) -> bool {
         matches!(self.listed.builder, Builder::Field { .. })
@@ -318,15 +327,13 @@ impl Subject {
                 let rows = (0..TYPES.pow(3) as u32).collect();
                 build(name, table, TypeTriples { types: TYPES, rows })
             }
-            Builder::Tuple { atoms, build } => {
-                let mut tuples = Vec::new();
-                for chain in &system.chains {
-                    for (k, part) in chain.windows(atoms).enumerate() {
-                        let mut all = [0; 4];
-                        all[..atoms].copy_from_slice(part);
-                        tuples.push((all, k as u32 % 3));
-                    }
-                }
+            Builder::Tuple { build, .. } => {
+                let filled = |(atoms, row): (&[u32], u32)| {
+                    let mut all = [0; 4];
+                    all[..atoms.len()].copy_from_slice(atoms);
+                    (all, row)
+                };
+                let tuples: Vec<_> = self.tuples(system).map(filled).collect();
                 build(name, system.points.len(), table, &tuples)
             }
             Builder::Field { build, .. } => {
