@@ -6,7 +6,8 @@
 use md::autodiff::lanes::{Isa, Lanes};
 use md::forces::pair::{Derived, Formula, PairLaw, Special, TypePairs};
 use md::forces::{
-    Charges, Entry, Evaluator, ForceSource, Forces, Grid, Kind, Method, ParameterTable, Setup, Term,
+    Charges, Entry, Evaluator, ForceSource, Forces, Grid, Kind, Method, ParameterTable, Precision, Setup,
+    Term,
 };
 use md::system::lattice::{Lattice, LatticeKind};
 use md::system::{Atoms, Cell, Positions};
@@ -14,6 +15,8 @@ use potentials::pair::{LennardJones, Morse};
 use potentials::{Energy, PairEnergy};
 use std::sync::Arc;
 use std::time::Instant;
+
+const PRECISIONS: [Precision; 2] = [Precision::Double, Precision::Mixed];
 
 /// Lennard-Jones by hand.
 struct LennardJonesByHand;
@@ -76,7 +79,7 @@ impl Liquid {
         Self { cell, positions, atoms: Arc::new(atoms) }
     }
 
-    fn evaluator(&self, term: Box<dyn Term>, isa: Isa, grid: Grid) -> Evaluator {
+    fn evaluator(&self, term: Box<dyn Term>, isa: Isa, precision: Precision) -> Evaluator {
         let setup = Setup {
             atoms: self.atoms.clone(),
             charges: Charges::of_atoms(&self.atoms.charges),
@@ -84,7 +87,8 @@ impl Liquid {
             terms: vec![term],
             coulomb: 1.0,
             skin: 0.3,
-            method: Method { kind: Kind::Fused, isa, grid },
+            method: Method { kind: Kind::Fused, isa, grid: Grid::REDUCED, precision },
+            joints: Vec::new(),
         };
         Evaluator::new(setup).unwrap()
     }
@@ -133,15 +137,16 @@ fn compare() {
     // words on the command line choose rows: `cargo bench --bench kernels -- avx512 morse`
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     println!("{:36} {:>10} {:>10} {:>7}", "ns an atom, lists given", "by hand", "automatic", "ratio");
-    for isa in Isa::available() {
+    for (isa, precision) in Isa::available().into_iter().flat_map(|isa| PRECISIONS.map(|p| (isa, p))) {
         for types in [1, 3] {
             let liquid = Liquid::new(20, types);
             let row = |name: &str, hand: Box<dyn Term>, auto: Box<dyn Term>| {
-                let name = format!("{name}, {types} type(s), {}", isa.name());
+                let precision_name = if precision == Precision::Double { "double" } else { "mixed" };
+                let name = format!("{name}, {types} type(s), {}, {precision_name}", isa.name());
                 if !wanted.iter().all(|word| name.contains(word)) {
                     return;
                 }
-                let mut racers = [hand, auto].map(|term| liquid.evaluator(term, isa, Grid::REDUCED));
+                let mut racers = [hand, auto].map(|term| liquid.evaluator(term, isa, precision));
                 let t = race(&liquid, &mut racers, 25);
                 println!("{name:36} {:10.1} {:10.1} {:7.3}", t[0], t[1], t[1] / t[0]);
             };

@@ -96,7 +96,7 @@ operations! {
     }, x;
     Lookup "lookup" [0.0, 1.0], |x, p| unsafe { V::lookup(p.table, p.index) } + x, x;
     Compress "compress" [0.0, 1.0], |x, p| {
-        unsafe { V::compress(x.lt(V::constant(0.5)), 7, p.found) };
+        unsafe { V::compress(x.lt(V::constant(0.5)), p.slots, p.found) };
         x
     }, x;
 }
@@ -150,7 +150,7 @@ fn report<O: Operation>(operation: O) {
     let mut memory = Memory {
         double: Numbers::between(O::RANGE),
         single: Numbers::between(O::RANGE),
-        slots: (0..COUNT as u32).map(|k| 389 * k % COUNT as u32).collect(),
+        slots: (0..COUNT as u32).map(|k| 389 * k % COUNT as u32 * 4).collect(),
         index: (0..COUNT).map(|k| (389 * k % COUNT) as u16).collect(),
         found: vec![0; COUNT],
     };

@@ -3,13 +3,14 @@
 use crate::forces::embedding::EmbeddingLaw;
 use crate::forces::field::FieldLaw;
 use crate::forces::global::GlobalLaw;
-use crate::forces::pair::{PairLaw, Special, TypePairs};
+use crate::forces::pair::{Joint, PairLaw, Special, TypePairs};
 use crate::forces::site::SiteLaw;
 use crate::forces::triplet::{TripletLaw, TypeTriples};
 use crate::forces::tuple::{Bonded, OfAngle, OfBond, OfDihedral, OfPositions, TupleLaw};
 use crate::forces::{Entry, ParameterTable, Term};
 use potentials::catalog::Visitor;
 use potentials::cutoff::{Cut, CutEmbedding, ForceShift, Shift, Switch, Treatment, Truncate};
+use potentials::pair::{DampedShiftedForce, LennardJones, ReactionField};
 use potentials::{
     About, AngleEnergy, BondEnergy, DihedralEnergy, EmbeddingEnergy, Factor, FieldEnergy, GlobalEnergy,
     Origin, PairEnergy, SiteEnergy, TripletEnergy, TupleEnergy,
@@ -179,6 +180,19 @@ macro_rules! with {
             self
         }
     };
+}
+
+/// Pairs of standard energies that one kernel computes.
+pub fn joints() -> Vec<Joint> {
+    let mut joints = Vec::new();
+    macro_rules! with_charges {
+        ($($C:ty),*) => { $(
+            joints.push(Joint::of::<Cut<LennardJones, $C>, Cut<ReactionField, Truncate>>());
+            joints.push(Joint::of::<Cut<LennardJones, $C>, Cut<DampedShiftedForce, Truncate>>());
+        )* };
+    }
+    with_charges!(Truncate, Shift, ForceShift, Switch);
+    joints
 }
 
 impl Catalog {

@@ -19,28 +19,37 @@ mod wide;
 
 use md::autodiff::Richardson;
 use md::autodiff::lanes::Isa;
-use md::catalog::{Builder, Ending, EnergyKind};
-use md::forces::{ForceError, ForceSource, Forces, Grid, Kind, Method};
+use md::catalog::{Builder, Ending, EnergyKind, joints};
+use md::forces::{Evaluator, ForceError, ForceSource, Forces, Grid, Kind, Method, Precision};
+use md::integrate::{Integrator, Motion, VelocityVerlet};
 use md::potentials::Vec3;
-use md::system::Positions;
+use md::system::{Positions, State};
 use report::{Report, largest};
 use std::time::Instant;
-use subjects::{Bench, COULOMB, Subject, cutoff, evaluator, factors, pairs_of_types, subject, subjects};
+use subjects::{
+    Bench, COULOMB, SKIN, Subject, cutoff, evaluator, factors, pairs_of_types, subject, subjects,
+};
 use systems::{CLEAR, Random, System, TYPES, combine, norm, plus, scaled, tiny};
 use wide::WideEnergy;
 
-/// All ways of computing forces, with sums as exact as they can be.
+/// All ways of computing forces in double precision, with sums as exact as they can be.
 fn ways() -> Vec<Method> {
-    let fused = |isa| Method { kind: Kind::Fused, isa, grid: Grid::NONE };
+    let fused = |isa| Method { isa, ..Method::default() };
     let mut ways = vec![Method { kind: Kind::Tape, ..fused(Isa::Portable) }];
     ways.extend(Isa::available().into_iter().map(fused));
     #[cfg(debug_assertions)]
     ways.push(fused(Isa::Two));
     ways
 }
-/// The same with sums that do not depend on their order.
+/// The fast ones with pairs in single precision, on a grid or without.
+fn mixed(grid: Grid) -> Vec<Method> {
+    let fused = ways().into_iter().filter(|way| way.kind == Kind::Fused);
+    fused.map(|way| Method { grid, precision: Precision::Mixed, ..way }).collect()
+}
+/// All with sums that do not depend on their order.
 fn reproducible() -> Vec<Method> {
-    ways().into_iter().map(|way| Method { grid: Grid::METRIC, ..way }).collect()
+    let double = ways().into_iter().map(|way| Method { grid: Grid::METRIC, ..way });
+    double.chain(mixed(Grid::METRIC)).collect()
 }
 /// The oracle, and what a run does by default.
 fn usual() -> [Method; 2] {
@@ -193,6 +202,110 @@ fn evaluators_agree() {
         }
     }
     report.finish("tape = fused = two lanes");
+}
+
+/// With pairs in single precision, forces are as good as its 24 bits and, for some tens of pairs, the steps that they are
+/// rounded to.
+#[test]
+fn mixed_precision_agrees_with_double() {
+    let mut report = Report::default();
+    for subject in subjects() {
+        for system in subject.systems() {
+            let mut bench = Bench::new(&subject, &system);
+            let oracle = bench.forces(ways()[0]);
+            for way in mixed(Grid::NONE).into_iter().chain(mixed(Grid::METRIC)) {
+                let what = ["energies", "forces", "virial"];
+                let place = format!("{}, {}", bench.place, names(way));
+                let steps = if way.grid == Grid::NONE { 0.0 } else { 1.0 / way.grid.single_steps() };
+                let more = 20.0 * steps / largest(oracle.forces.as_flattened());
+                same_but_for(&mut report, what, &place, &oracle, &bench.forces(way), 2e-5, more);
+            }
+        }
+    }
+    report.finish("mixed precision");
+}
+
+/// Where atoms all but coincide, forces are too large to be added up as integers of 32 bits: that is noticed.
+#[test]
+fn huge_forces_in_mixed_precision() {
+    let mut report = Report::default();
+    let subject = subject(EnergyKind::Pair, "lennard-jones", Ending::Truncate);
+    let mut system = (*subject.system("triclinic")).clone();
+    for (k, apart) in [0.15, 0.1, 0.03, 0.003].into_iter().enumerate() {
+        let at = system.points[2 * k];
+        system.points[2 * k + 1] = plus(at, scaled([0.6, 0.0, 0.8], apart));
+        let mut bench = Bench::new(&subject, &system);
+        let oracle = bench.forces(ways()[0]);
+        report.hold("they are", &bench.place, largest(oracle.forces.as_flattened()) > 1e5);
+        for way in mixed(Grid::METRIC) {
+            let forces = bench.forces(way);
+            let place = format!("{}, {apart} nm, {}", bench.place, names(way));
+            let limit = 2e-5;
+            report.same(
+                "forces",
+                &place,
+                oracle.forces.as_flattened(),
+                forces.forces.as_flattened(),
+                0.0,
+                limit,
+            );
+            let mut other = Bench::with_skin(&subject, &system, 0.02);
+            // (energies are beyond what their grid can hold, and larger sums beyond 53 bits)
+            let exact = largest(forces.forces.as_flattened()) * way.grid.single_steps() < 2f64.powi(52);
+            assert_eq!(exact, apart > 0.05);
+            let same = forces.forces == other.forces(way).forces;
+            report.hold("another list", &place, same || !exact);
+        }
+    }
+    report.finish("huge forces");
+}
+
+/// Two pair energies in one kernel are as two that come one after the other.
+#[test]
+fn joint_kernels_agree() {
+    let mut report = Report::default();
+    for charges in ["reaction-field", "damped-shifted-force"] {
+        for ending in Ending::ALL {
+            let both = [
+                subject(EnergyKind::Pair, "lennard-jones", ending),
+                subject(EnergyKind::Pair, charges, Ending::Truncate),
+            ];
+            for system in both[0].systems() {
+                let terms = || both.each_ref().map(|s| s.term(&system));
+                let (cell, place) = (system.cell(), format!("{ending:?}, {charges}, {}", system.name));
+                let positions = system.positions(&cell);
+                let forces = |evaluator: &mut Evaluator, way: Method| {
+                    let mut out = Forces::default();
+                    evaluator.method = way;
+                    evaluator.evaluate(&cell, &positions, &mut out).unwrap();
+                    out
+                };
+                let [mut one, mut other] = [SKIN, 0.02].map(|skin| evaluator(&system, terms().into(), skin));
+                let joined = joints().iter().any(|j| j.fits(&*one.terms()[0], &*one.terms()[1]));
+                report.hold("there is one", &place, joined);
+                let oracle = forces(&mut one, ways()[0]);
+                for way in ways() {
+                    let place = format!("{place}, {}", names(way));
+                    let what = ["energies", "forces", "virial"];
+                    same_forces(&mut report, what, &place, &oracle, &forces(&mut one, way), 1e-12);
+                }
+                for way in reproducible() {
+                    let same = bits(&forces(&mut one, way)) == bits(&forces(&mut other, way));
+                    report.hold("the same bits", &format!("{place}, {}", names(way)), same);
+                    // without sums
+                    let (mut out, all) = (Forces::default(), forces(&mut one, way));
+                    one.forces_only(&cell, &positions, &mut out).unwrap();
+                    report.hold("forces only", &place, out.forces == all.forces);
+                }
+                for way in mixed(Grid::METRIC) {
+                    let place = format!("{place}, {}", names(way));
+                    let what = ["energies, mixed", "forces, mixed", "virial, mixed"];
+                    same_forces(&mut report, what, &place, &oracle, &forces(&mut one, way), 2e-5);
+                }
+            }
+        }
+    }
+    report.finish("joint kernels");
 }
 
 /// The symmetric part of −∂E/∂ε in the order of the virial.
@@ -441,6 +554,7 @@ fn the_same_bits() {
             thin.positions = old.positions.clone();
             for way in reproducible() {
                 let new = bits(&bench.forces(way));
+                let place = format!("{place}, {} {:?}", names(way), way.precision);
                 report.hold("old lists", &place, new == bits(&old.forces(way)));
                 report.hold("lists without skin", &place, new == bits(&thin.forces(way)));
             }
@@ -459,6 +573,77 @@ fn the_same_bits() {
         }
     }
     report.finish("the same bits");
+}
+
+/// With sums on a grid velocity Verlet is exactly reversible: forward, and with opposite velocities back with other
+/// lists, every bit is as it was. All the while the momentum is what it was.
+#[test]
+fn there_and_back() {
+    let mut report = Report::default();
+    let mut verlet = VelocityVerlet::new(1e-4).unwrap();
+    // (the bonds of FENE, made at random, break)
+    let stays = |s: &&Subject| s.listed.about.name != "fene";
+    for subject in
+        subjects().iter().filter(stays).filter(|s| [Ending::Truncate, Ending::Switch].contains(&s.ending))
+    {
+        for cell in ["orthorhombic", "triclinic"] {
+            let system = subject.system(cell);
+            let n = system.points.len();
+            let [mut there, mut back] = [0.01, 0.09].map(|skin| Bench::with_skin(subject, &system, skin));
+            let mut random = Random::of(&there.place);
+            // (fast, so that lists are built; bonds would break)
+            let speed = if subject.has_list() { 5.0 } else { 0.5 };
+            let velocities = (0..n).map(|_| random.vector(speed)).collect();
+            let start = State {
+                cell: there.cell.clone(),
+                positions: there.positions.clone(),
+                velocities,
+                step: 0,
+                time: 0.0,
+            };
+            let fast = [mixed(Grid::METRIC), vec![usual()[1]]].concat();
+            for way in fast {
+                let place = format!("{}, {} {:?}", there.place, names(way), way.precision);
+                let mut state = start.clone();
+                let mut forces = Forces::default();
+                let mut go = |bench: &mut Bench, state: &mut State, steps: usize| {
+                    bench.evaluator.method = way;
+                    let mut motion =
+                        Motion::start(state, &system.masses, &mut bench.evaluator, &mut forces).unwrap();
+                    motion.forces_only = true;
+                    (0..steps)
+                        .for_each(|_| verlet.step(&mut motion).unwrap_or_else(|e| panic!("{place}: {e}")));
+                };
+                // (the first step puts the momenta on their grid)
+                go(&mut there, &mut state, 1);
+                let first = state.clone();
+                let builds = there.evaluator.list_builds();
+                go(&mut there, &mut state, 80);
+                let rebuilt = there.evaluator.list_builds() > builds + 5;
+                report.hold("lists were built", &place, rebuilt || !subject.has_list());
+                report.hold("it moved", &place, state.positions != first.positions);
+                if !subject.is_field() && !matches!(subject.listed.builder, Builder::Global { .. }) {
+                    // in the units that momenta are whole multiples of
+                    let unit = 0.5 * verlet.time_step() * way.grid.force_step();
+                    let total = |s: &State| {
+                        let p = s.velocities.iter().zip(&system.masses).map(|(v, m)| v.map(|v| v * m / unit));
+                        p.map(|p| p.map(f64::round)).fold([0.0; 3], plus)
+                    };
+                    report.hold("momentum", &place, total(&state) == total(&first));
+                }
+                let turn = |s: &mut State| s.velocities.iter_mut().flatten().for_each(|v| *v = -*v);
+                turn(&mut state);
+                go(&mut back, &mut state, 80);
+                turn(&mut state);
+                let same = |a: &[[f64; 3]], b: &[[f64; 3]]| {
+                    a.as_flattened().iter().zip(b.as_flattened()).all(|(a, b)| a.to_bits() == b.to_bits())
+                };
+                report.hold("positions", &place, state.positions == first.positions);
+                report.hold("velocities", &place, same(&state.velocities, &first.velocities));
+            }
+        }
+    }
+    report.finish("there and back");
 }
 
 /// Several periods are as good as one.
@@ -535,7 +720,10 @@ fn terms_do_not_mind_each_other() {
                 report.hold("energy", &alone.place, f.energies[0].to_bits() == out.energies[k].to_bits());
                 sum.iter_mut().zip(&f.forces).for_each(|(s, &f)| *s = plus(*s, f));
             }
-            report.same("forces", names(way), sum.as_flattened(), out.forces.as_flattened(), 0.0, 1e-12);
+            // (two pair energies in one kernel are rounded to the grid together: each of some hundred pairs may differ by
+            // a step)
+            let limit = 1e-12 + 200.0 * way.grid.force_step() / largest(sum.as_flattened());
+            report.same("forces", names(way), sum.as_flattened(), out.forces.as_flattened(), 0.0, limit);
         }
     }
     report.finish("terms together");

@@ -148,6 +148,57 @@ impl Richardson {
     }
 }
 
+/// Differences at zero with an error to be believed.
+///
+/// The estimate from one table of [`Richardson`] is the smallest of many, and may be small by accident: where the
+/// function has a corner or jumps within the steps, or everywhere if the steps are longer than what it depends on. So
+/// two tables with different steps must agree as well, the slopes on the two sides must not differ next to the point
+/// (all steps reach across a corner that is closer, and differences there are the mean of the two slopes), and the error
+/// is never less than what the noise of the function makes of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cautious {
+    /// The largest step.
+    pub step: f64,
+    /// A derivative smaller than this counts as this large.
+    pub scale: f64,
+    /// What values of the function are uncertain by.
+    pub noise: f64,
+    /// No shorter steps are tried once the estimated error is below this fraction of the derivative.
+    pub enough: f64,
+}
+
+impl Cautious {
+    /// f′(0).
+    pub fn derivative(&self, mut f: impl FnMut(f64) -> f64) -> Difference {
+        let Self { step, scale, noise, enough } = *self;
+        let mut best = Difference { step, ..Difference::UNKNOWN };
+        let here = f(0.0);
+        let mut first = step;
+        for _ in 0..3 {
+            let mut table = |step, levels| {
+                Richardson { step, levels, tables: 1, enough: 0.0, scale }.derivative(&mut f, 0.0)
+            };
+            let (a, b) = (table(first, 5), table(0.6 * first, 4));
+            let closer = if a.error < b.error { a } else { b };
+            // how much the slopes differ, extrapolated to the point itself (odd powers of the step are of a smooth
+            // curve)
+            let mut slopes = |h: f64| (f(h) - 2.0 * here + f(-h)) / h;
+            let [wide, middle, near] = [0.2, 0.1, 0.05].map(|part| slopes(part * first));
+            let corner = (8.0 * (2.0 * near - middle) - (2.0 * middle - wide)) / 7.0;
+            let error = 3.0 * a.error.max(b.error).max((a.value - b.value).abs()) + 10.0 * noise / first;
+            let error = error + (corner.abs() - 200.0 * noise / first).max(0.0);
+            if error < best.error {
+                best = Difference { error, ..closer };
+            }
+            if best.error <= enough * best.value.abs().max(scale) {
+                break;
+            }
+            first *= 0.125;
+        }
+        best
+    }
+}
+
 /// Appends the difference quotients of all components at x with step h.
 type Quotients<'a> = &'a mut dyn FnMut(f64, f64, &mut Vec<Quotient>);
 
@@ -230,5 +281,24 @@ mod tests {
         assert!(r.slopes(|x| if x < 1.0 { x } else { x + 1.0 }, 1.0).differ());
         assert!(!r.slopes(|x| x.exp() * x, 0.7).differ());
         assert!(!r.slopes(|x| if x < 0.7 { x * x } else { 1.4 * x - 0.49 }, 0.7).differ());
+    }
+
+    #[test]
+    fn errors_of_differences_are_believable() {
+        let difference = |step, scale, noise, f: &dyn Fn(f64) -> f64| {
+            Cautious { step, scale, noise, enough: 1e-7 }.derivative(f)
+        };
+        // a corner within the steps, wherever it is, and a curve that changes within much less than a step
+        for k in 1..400 {
+            let corner = 1e-3 * f64::from(k) / 300.0;
+            let d = difference(1e-3, 1e-3, 1e-16, &|x| x + 1e-3 * (x - corner).max(0.0));
+            assert!((d.value - 1.0).abs() <= d.error, "{corner} {d:?}");
+        }
+        let d = difference(1e-3, 1e-3, 1e-16, &|x| (3.0 * x).exp());
+        assert!((d.value - 3.0).abs() <= d.error && d.error < 1e-8, "{d:?}");
+        let noisy = |x: f64| x + 1e-9 * (1e9 * x).sin();
+        let d = difference(1e-3, 1e-3, 1e-9, &noisy);
+        assert!(d.error > 1e-6, "{d:?}");
+        assert!(difference(0.0, 1.0, 0.0, &f64::sin).error.is_infinite());
     }
 }

@@ -7,7 +7,7 @@ mod number;
 mod stack_tape;
 mod tape;
 
-pub use difference::{Difference, Richardson, Slopes};
+pub use difference::{Cautious, Difference, Richardson, Slopes};
 pub use lanes::Lanes;
 pub use number::Number;
 pub use potentials::dual::{Differentiable, Dual};

@@ -1,9 +1,9 @@
 //! `md check`
 
 use super::{Failure, Input, Outcome, say, table};
-use crate::autodiff::{Difference, Richardson};
+use crate::autodiff::{Cautious, Difference};
 use crate::catalog::Catalog;
-use crate::forces::{Evaluator, ForceError, ForceSource, Forces, Grid, Kind, Method, Setup};
+use crate::forces::{Evaluator, ForceError, ForceSource, Forces, Grid, Kind, Method, Precision, Setup};
 use crate::random::{Noise, Purpose};
 use crate::run::term_names;
 use crate::system::{Cell, Positions, State};
@@ -64,7 +64,7 @@ impl Check {
         let plan = self.input.plan(catalog, self.json)?;
         let step = if plan.units == UnitSystem::Lj { 3e-3 } else { 1e-3 };
         let names = term_names(&plan.setup.terms);
-        let Setup { atoms, charges, joined, terms, coulomb, skin, method } = plan.setup;
+        let Setup { atoms, charges, joined, terms, coulomb, skin, method, .. } = plan.setup;
         let mut checks = Vec::new();
         for (term, name) in terms.into_iter().zip(&names) {
             let setup = Setup {
@@ -75,8 +75,9 @@ impl Check {
                 coulomb,
                 // moved atoms must stay in the lists
                 skin: skin.max(20.0 * step),
-                // (derivatives are looked at here, and not what rounding to the grid makes of them)
-                method: Method { grid: Grid::NONE, ..method },
+                // (derivatives are looked at here, and not what rounding makes of them)
+                method: Method { grid: Grid::NONE, precision: Precision::Double, ..method },
+                joints: Vec::new(),
             };
             let mut evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
             let found = compare(&mut evaluator, &plan.state, step, name);
@@ -182,40 +183,6 @@ impl Worst {
     }
 }
 
-/// A derivative at zero by differences, with an error to be believed.
-///
-/// The estimate from one table of differences is the smallest of many, and may be small by accident: where a pair
-/// of atoms crosses its cut-off within the steps, or everywhere if the steps are longer than what the energy
-/// depends on. So two tables with different steps must agree as well, the slopes on the two sides must not differ
-/// next to the point (all steps reach across a corner that is closer, and differences there are the mean of the two
-/// slopes), and the error is never less than what the `noise` of the energy makes of it.
-fn difference(step: f64, scale: f64, noise: f64, mut energy: impl FnMut(f64) -> f64) -> Difference {
-    let mut best = Difference { value: f64::NAN, error: f64::INFINITY, step };
-    let here = energy(0.0);
-    let mut first = step;
-    for _ in 0..3 {
-        let mut table = |step, levels| {
-            Richardson { step, levels, tables: 1, enough: 0.0, scale }.derivative(&mut energy, 0.0)
-        };
-        let (a, b) = (table(first, 5), table(0.6 * first, 4));
-        let closer = if a.error < b.error { a } else { b };
-        // how much the slopes differ, extrapolated to the point itself (odd powers of the step are of a smooth curve)
-        let mut slopes = |h: f64| (energy(h) - 2.0 * here + energy(-h)) / h;
-        let [wide, middle, near] = [0.2, 0.1, 0.05].map(|part| slopes(part * first));
-        let corner = (8.0 * (2.0 * near - middle) - (2.0 * middle - wide)) / 7.0;
-        let error = 3.0 * a.error.max(b.error).max((a.value - b.value).abs()) + 10.0 * noise / first;
-        let error = error + (corner.abs() - 200.0 * noise / first).max(0.0);
-        if error < best.error {
-            best = Difference { error, ..closer };
-        }
-        if best.error <= ENOUGH * best.value.abs().max(scale) {
-            break;
-        }
-        first *= 0.125;
-    }
-    best
-}
-
 /// How far the nearest other atom is from atom `i`.
 fn nearest(cell: &Cell, positions: &Positions, i: usize) -> f64 {
     let others = (0..positions.len()).filter(|&j| j != i);
@@ -293,7 +260,7 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
         // (distances to other atoms are what the energy changes with: steps stay well below them)
         let step = step.min(0.9 * clearance[i]).min(1e-2 * nearest(cell, positions, i));
         for axis in 0..3 {
-            let d = difference(step, floor, noise, |x| {
+            let d = Cautious { step, scale: floor, noise, enough: ENOUGH }.derivative(|x| {
                 let mut d = [0.0; 3];
                 d[axis] = x;
                 moves[i] = Vec3::new(d[0], d[1], d[2]);
@@ -324,7 +291,8 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
         noise = noise.max((x - 2.0 * y + z).abs());
     }
     for (k, (component, a, b)) in STRAINS.into_iter().enumerate() {
-        let d = difference(3e-4, virial_floor, noise, |x| strained(a, b, x));
+        let cautious = Cautious { step: 3e-4, scale: virial_floor, noise, enough: ENOUGH };
+        let d = cautious.derivative(|x| strained(a, b, x));
         let d = Difference { value: -d.value, ..d };
         worst
             .difference(fused.virial[k], d, fused.virial[k].abs().max(virial_floor), || component.to_owned());
@@ -362,22 +330,6 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn errors_of_differences_are_believable() {
-        // a corner within the steps, wherever it is, and a curve that changes within much less than a step
-        for k in 1..400 {
-            let corner = 1e-3 * f64::from(k) / 300.0;
-            let d = difference(1e-3, 1e-3, 1e-16, |x| x + 1e-3 * (x - corner).max(0.0));
-            assert!((d.value - 1.0).abs() <= d.error, "{corner} {d:?}");
-        }
-        let d = difference(1e-3, 1e-3, 1e-16, |x| (3.0 * x).exp());
-        assert!((d.value - 3.0).abs() <= d.error && d.error < 1e-8, "{d:?}");
-        let noisy = |x: f64| x + 1e-9 * (1e9 * x).sin();
-        let d = difference(1e-3, 1e-3, 1e-9, noisy);
-        assert!(d.error > 1e-6, "{d:?}");
-        assert!(difference(0.0, 1.0, 0.0, f64::sin).error.is_infinite());
-    }
 
     #[test]
     fn what_is_not_compared_is_not_right() {

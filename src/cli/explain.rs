@@ -181,8 +181,7 @@ fn named(catalog: &Catalog, name: &str) -> Result<String, Failure> {
             parts.push(format!("ending = \"{ending}\"\n  at the cut-off: {continuous}\n"));
         }
     }
-    let keys = [keys_of_any(catalog), keys(catalog)].concat();
-    let (any, all) = keys.split_at(keys_of_any(catalog).len());
+    let (any, all) = (keys_of_any(catalog), keys(catalog));
     let wanted = plain(name);
     // (what holds for any potential once, and for each by its full name)
     let full = all.iter().filter(|k| of_energy(&k.path) && name.contains('.'));

@@ -7,44 +7,48 @@
 #![allow(unsafe_code)]
 
 use super::term::{Sink, Sums};
+use super::view::Grid;
 use crate::autodiff::lanes::Lanes;
+use potentials::Scalar;
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Atoms or interactions a task.
 pub const CHUNK: usize = 64;
 
-/// The body of a loop: the items of a chunk, what it owns of the output, its sums.
-pub type Body<'a, T> = &'a (dyn Fn(Range<usize>, &mut [T], &mut Sums) + Sync);
+/// The body of a loop: the items of a chunk, what it owns of the output, its sums (of K terms).
+pub type Body<'a, T, const K: usize = 1> = &'a (dyn Fn(Range<usize>, &mut [T], &mut [Sums; K]) + Sync);
 
 /// Runs `body` over chunks of `n` items, each of which owns `per_item` elements of `out`; adds up the sums in order.
-pub fn each_chunk<T: Send>(
+pub fn each_chunk<T: Send, const K: usize>(
     n: usize,
     out: &mut [T],
     per_item: usize,
-    partial: &mut Vec<Sums>,
-    total: &mut Sums,
-    body: Body<T>,
+    partial: &mut Vec<[Sums; K]>,
+    mut totals: [&mut Sums; K],
+    body: Body<T, K>,
 ) {
     partial.clear();
-    partial.resize(n.div_ceil(CHUNK), Sums::on(total.origin()));
+    partial.resize(n.div_ceil(CHUNK), totals.each_ref().map(|total| Sums::on(total.origin())));
     let tasks = out.par_chunks_mut(CHUNK * per_item).zip(partial.par_iter_mut()).enumerate();
     tasks.for_each(|(chunk, (out, sums))| {
         let first = chunk * CHUNK;
         body(first..(first + CHUNK).min(n), out, sums);
     });
-    partial.iter().for_each(|s| total.add(s));
+    for (total, k) in totals.iter_mut().zip(0..) {
+        partial.iter().for_each(|sums: &[Sums; K]| total.add(&sums[k]));
+    }
 }
 
 /// Runs `body` over chunks of atoms, each of which owns the forces on its atoms.
-pub fn each_atom(sink: &mut Sink, partial: &mut Vec<Sums>, body: Body<[f64; 3]>) {
-    each_chunk(sink.forces.len(), sink.forces, 1, partial, &mut sink.sums, body);
+pub fn each_atom(sink: &mut Sink, partial: &mut Vec<[Sums; 1]>, body: Body<[f64; 3]>) {
+    each_chunk(sink.forces.len(), sink.forces, 1, partial, [&mut sink.sums], body);
 }
 
 /// Runs `body` over chunks of the ranks of a neighbour list, each of which owns the forces on its atoms.
-pub fn each_rank(sink: &mut Sink, list: usize, partial: &mut Vec<Sums>, body: Body<[f64; 3]>) {
+pub fn each_rank(sink: &mut Sink, list: usize, partial: &mut Vec<[Sums; 1]>, body: Body<[f64; 3]>) {
     let forces = &mut sink.ranked[list];
-    each_chunk(forces.len(), forces, 1, partial, &mut sink.sums, body);
+    each_chunk(forces.len(), forces, 1, partial, [&mut sink.sums], body);
 }
 
 /// The most lanes that there are.
@@ -59,21 +63,43 @@ pub fn spill<V: Lanes<Element = f64>>(x: V) -> [f64; LANES] {
     out
 }
 
-/// Adds energies and the virials d ⊗ f of some lanes to totals that stand on the grid; odd, so that no rounding is a
-/// tie.
-#[inline(always)]
-pub fn add<V: Lanes>(totals: &mut [V; 7], own: V::Mask, e: V, [x, y, z]: [V; 3], [f, g, h]: [V; 3]) {
-    let w = [e, x * f, y * g, z * h, (x * g + y * f) * 0.5, (x * h + z * f) * 0.5, (y * h + z * g) * 0.5];
-    for (total, w) in totals.iter_mut().zip(w) {
-        *total = *total + V::select(own, w.odd(), V::constant(0.0));
-    }
+/// Energy and virial (xx yy zz xy xz yz), added up lane by lane on a grid, and in double precision.
+pub struct Totals<V: Lanes> {
+    sums: [[V::Double; 2]; 7],
+    origin: V::Double,
 }
 
-/// Adds totals of lanes to sums. (To be done often: totals leave their grid if they grow too large.)
-#[inline(always)]
-pub fn flush<V: Lanes>(totals: [V; 7], origin: V, sums: &mut Sums) {
-    sums.add_each(std::array::from_fn(
-        #[inline(always)]
-        |k| (totals[k] - origin).sum(),
-    ));
+impl<V: Lanes> Totals<V> {
+    /// Nothing yet.
+    #[inline(always)]
+    pub fn new(grid: Grid) -> Self {
+        let origin = V::Double::constant(grid.energy_origin());
+        Self { sums: [[origin; 2]; 7], origin }
+    }
+    /// Adds the energies and the virials d ⊗ f of some lanes; odd, so that no rounding is a tie.
+    #[inline(always)]
+    pub fn add(&mut self, own: V::Mask, e: V, [x, y, z]: [V; 3], [f, g, h]: [V; 3]) {
+        let w = [e, x * f, y * g, z * h, (x * g + y * f) * 0.5, (x * h + z * f) * 0.5, (y * h + z * g) * 0.5];
+        for (sums, w) in self.sums.iter_mut().zip(w) {
+            V::select(own, w.odd(), V::constant(0.0)).add_to(sums);
+        }
+    }
+    /// Adds half of the energies and virials of neighbours that pull by g d along their vectors d: their other halves are
+    /// added where they are the atom.
+    #[inline(always)]
+    pub fn add_pull(&mut self, inside: V::Mask, e: V, d: [V; 3], g: V) {
+        let half = g * 0.5;
+        self.add(inside, e * 0.5, d, [half * d[0], half * d[1], half * d[2]]);
+    }
+    /// Adds the totals to sums. (To be done often: totals leave their grid if they grow too large.)
+    #[inline(always)]
+    pub fn flush(self, sums: &mut Sums) {
+        sums.add_each(std::array::from_fn(
+            #[inline(always)]
+            |k| {
+                let [a, b] = self.sums[k];
+                ((a - self.origin) + (b - self.origin)).sum()
+            },
+        ));
+    }
 }

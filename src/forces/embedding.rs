@@ -3,8 +3,8 @@
 // Kernels read lists and tables without checks.
 #![allow(unsafe_code)]
 
-use super::chunks::{each_chunk, each_rank};
-use super::pair::{Blocks, Pull, TypePairs, TypeTable};
+use super::chunks::{Totals, each_chunk, each_rank};
+use super::pair::{Blocks, Fields, Pull, TypePairs, TypeTable};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
 use super::view::{Frame, Grid, Neighborhood, View};
@@ -26,7 +26,7 @@ pub struct EmbeddingLaw<E> {
     /// dF/dρ of each rank, and of the atom in each slot.
     slopes: Vec<f64>,
     in_slots: Vec<f64>,
-    partial: Vec<Sums>,
+    partial: Vec<[Sums; 1]>,
     energy: PhantomData<E>,
 }
 
@@ -52,7 +52,7 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
     type Energy = E;
 
     fn list_need(&self) -> Option<ListNeed> {
-        Some(ListNeed { range: self.range, leave_out: [false; 3], mirrors: false })
+        Some(ListNeed { range: self.range, leave_out: [false; 3], mirrors: false, single: false })
     }
     fn set_list(&mut self, list: usize) {
         self.list = list;
@@ -106,7 +106,7 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
         // first pass: densities, embedding energies and their slopes
         let n = near.list.len();
         slopes.resize(n, 0.0);
-        each_chunk(n, slopes, 1, partial, &mut sink.sums, &|ranks, slopes, sums| {
+        each_chunk(n, slopes, 1, partial, [&mut sink.sums], &|ranks, slopes, [sums]| {
             let own = |kind: usize| types.rows[kind * (types.types + 1)] as usize;
             let densities =
                 Densities { frame, near, table, origin, ranks: ranks.clone(), out: slopes, energy };
@@ -117,7 +117,9 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
                     let row: &E::Prepared<f64> = &p.row(own(frame.kind(near, k)));
                     let e = E::embedding::<Dual<f64>, f64>(Dual::variable(density), row);
                     *slope = e.tangent;
-                    sums.add_energy(e.value);
+                    if frame.sums {
+                        sums.add_energy(e.value);
+                    }
                 }
             }
         });
@@ -125,7 +127,7 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
         near.list.owners().par_iter().with_min_len(4096).map(of_slot).collect_into_vec(in_slots);
 
         // second pass: dE/dr² = φ′ + (F′ᵢ + F′ⱼ) ρ′, each pair seen from both sides
-        each_rank(sink, *list, partial, &|ranks, forces, sums| {
+        each_rank(sink, *list, partial, &|ranks, forces, [sums]| {
             let pulls = Pulls { frame, near, table, slopes, in_slots, ranks, forces, sums, energy };
             frame.isa.double(pulls);
         });
@@ -153,14 +155,17 @@ impl<E: EmbeddingEnergy> Kernel<f64> for Densities<'_, E> {
     fn run<V: Lanes<Element = f64>>(self) {
         let Densities { frame, near, table, origin, ranks, out, .. } = self;
         let (zero, origin) = (V::constant(0.0), V::constant(origin));
-        let mut blocks = Blocks::<V>::new(frame, near, table);
+        let (mut blocks, mut fields) = (Blocks::<V>::new(frame, near), Fields::<V>::new(near, table));
         for (k, out) in ranks.zip(out) {
-            blocks.turn(k, frame.kind(near, k));
+            blocks.turn(k);
+            fields.turn(frame.kind(near, k));
             let mut density = origin;
             while let Some(block) = blocks.next() {
-                let q: E::Prepared<V::Parameter> = blocks.parameters(&block);
-                let rho = E::density::<V, V::Parameter>(Distance::from_squared(block.r2), &q);
-                density = density + V::select(block.inside, rho.odd(), zero);
+                let q: E::Prepared<V::Parameter> = fields.parameters(&block);
+                let inside = fields.inside(&block);
+                let r = Distance::from_squared(fields.squares(inside, &block));
+                let rho = E::density::<V, V::Parameter>(r, &q);
+                density = density + V::select(inside, rho.odd(), zero);
             }
             *out = (density - origin).sum();
         }
@@ -186,27 +191,33 @@ impl<E: EmbeddingEnergy> Kernel<f64> for Pulls<'_, E> {
     fn run<V: Lanes<Element = f64>>(self) {
         let Pulls { frame, near, table, slopes, in_slots, ranks, forces, sums, .. } = self;
         let zero = V::constant(0.0);
-        let mut blocks = Blocks::<V>::new(frame, near, table);
+        let (mut blocks, mut fields) = (Blocks::<V>::new(frame, near), Fields::<V>::new(near, table));
         for (k, force) in ranks.zip(forces) {
-            blocks.turn(k, frame.kind(near, k));
+            blocks.turn(k);
+            fields.turn(frame.kind(near, k));
             let own = V::constant(slopes[k]);
-            let mut pull = Pull::new(frame.grid);
+            let (mut pull, mut totals) = (Pull::new(frame.grid), Totals::<V>::new(frame.grid));
             while let Some(block) = blocks.next() {
-                let q: E::Prepared<V::Parameter> = blocks.parameters(&block);
-                let r = Distance::from_squared(Dual::new(block.r2, V::constant(-2.0)));
+                let q: E::Prepared<V::Parameter> = fields.parameters(&block);
+                let inside = fields.inside(&block);
+                let r2 = Dual::new(fields.squares(inside, &block), V::constant(-2.0));
+                let r = Distance::from_squared(r2);
                 let phi = E::pair::<Dual<V>, V::Parameter>(r, &q);
                 let rho = E::density::<Dual<V>, V::Parameter>(r, &q);
                 // SAFETY: an entry is a slot, and every slot has a slope
                 let other =
                     unsafe { V::pick(in_slots.as_ptr(), near.list.entries().as_ptr().add(block.entry)) };
                 let g = rho.tangent.fma(own + other, phi.tangent);
-                let g = V::select(block.inside, g.odd(), zero);
-                pull.add(block.vector, g);
+                let g = V::select(inside, g.odd(), zero);
+                pull.add(block.vector, g, &mut None);
                 if frame.sums {
-                    pull.add_sums(block.inside, phi.value, block.vector, g);
+                    totals.add_pull(inside, phi.value, block.vector, g);
                 }
             }
-            pull.finish(force, frame.sums, sums);
+            pull.finish(force, None);
+            if frame.sums {
+                totals.flush(sums);
+            }
         }
     }
 }

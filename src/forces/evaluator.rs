@@ -1,7 +1,8 @@
 //! The evaluators.
 
+use super::pair::Joint;
 use super::term::{ListNeed, Sink, Sums, Term};
-use super::view::{Frame, Grid, Neighborhood, View};
+use super::view::{Frame, Grid, Neighborhood, Precision, View};
 use super::{ForceError, ForceSource, Forces};
 use crate::autodiff::lanes::Isa;
 use crate::autodiff::{Adjoints, Dual, Tape, Var};
@@ -30,12 +31,14 @@ pub struct Method {
     pub isa: Isa,
     /// What its sums are rounded to.
     pub grid: Grid,
+    /// How precise it is.
+    pub precision: Precision,
 }
 
 impl Default for Method {
     /// The fast way, with sums that depend on their order in the last digit.
     fn default() -> Self {
-        Self { kind: Kind::Fused, isa: Isa::best(), grid: Grid::NONE }
+        Self { kind: Kind::Fused, isa: Isa::best(), grid: Grid::NONE, precision: Precision::Double }
     }
 }
 
@@ -80,6 +83,8 @@ pub struct Setup {
     pub skin: f64,
     /// How forces are computed.
     pub method: Method,
+    /// Pairs of energies that have a kernel of their own together.
+    pub joints: Vec<Joint>,
 }
 
 /// The configuration, of fields that are borrowed one by one.
@@ -97,6 +102,7 @@ macro_rules! frame {
             coulomb: $self.coulomb,
             grid: $self.method.grid,
             isa: $self.method.isa,
+            precision: $self.method.precision,
             sums: $sums,
         }
     };
@@ -110,9 +116,13 @@ pub struct Evaluator {
     charges: Charges,
     atom_charges: Vec<f64>,
     terms: Vec<Box<dyn Term>>,
+    /// Which terms are computed together, and how: each term stands here at most once.
+    together: Vec<(Joint, [usize; 2])>,
     lists: Vec<Neighborhood>,
     /// Forces in the order of each list's ranks.
     ranked: Vec<Vec<[f64; 3]>>,
+    /// Energy and virial of each term.
+    sums: Vec<Sums>,
     coulomb: f64,
     tape: Tape,
     adjoints: Adjoints,
@@ -124,22 +134,25 @@ impl Evaluator {
     /// # Errors
     /// A cut-off or skin of which no neighbour list can be made.
     pub fn new(setup: Setup) -> Result<Self, ForceError> {
-        let Setup { atoms, charges, joined, mut terms, coulomb, skin, method } = setup;
+        let Setup { atoms, charges, joined, mut terms, coulomb, skin, method, joints } = setup;
         // terms that leave out the same pairs share a list
-        let mut needs: Vec<ListNeed> = Vec::new();
+        let mut needs: Vec<(ListNeed, bool)> = Vec::new();
         for term in &mut terms {
             let Some(need) = term.list_need() else { continue };
-            let k = needs.iter().position(|n| n.leave_out == need.leave_out).unwrap_or_else(|| {
-                needs.push(ListNeed { range: 0.0, mirrors: false, ..need });
+            let k = needs.iter().position(|(n, _)| n.leave_out == need.leave_out).unwrap_or_else(|| {
+                needs.push((ListNeed { range: SHORTEST, mirrors: false, single: false, ..need }, false));
                 needs.len() - 1
             });
+            let (shared, double) = &mut needs[k];
             // (a term that reaches nowhere reads a list too, if one with next to nothing in it)
-            needs[k].range = needs[k].range.max(need.range).max(1e-3);
-            needs[k].mirrors |= need.mirrors;
+            shared.range = shared.range.max(need.range);
+            shared.mirrors |= need.mirrors;
+            shared.single |= need.single;
+            *double |= !need.single;
             term.set_list(k);
         }
-        let list = |need: &ListNeed| -> Result<Neighborhood, ForceError> {
-            let mut list = VerletList::new(need.range.max(SHORTEST), skin)?;
+        let list = |(need, double): &(ListNeed, bool)| -> Result<Neighborhood, ForceError> {
+            let mut list = VerletList::new(need.range, skin)?;
             if need.mirrors {
                 list = list.with_mirrors();
             }
@@ -147,13 +160,29 @@ impl Evaluator {
             let pairs: Vec<_> = pairs.collect();
             let exclusions =
                 (!pairs.is_empty()).then(|| Exclusions::from_pairs(atoms.len(), pairs)).transpose();
-            Ok(Neighborhood::new(list, exclusions.map_err(ForceError::Exclusions)?))
+            let exclusions = exclusions.map_err(ForceError::Exclusions)?;
+            Ok(Neighborhood::new(list, exclusions, need.single, *double))
         };
         let lists = needs.iter().map(list).collect::<Result<Vec<_>, _>>()?;
         let ranked = vec![Vec::new(); lists.len()];
         let atom_charges = charges.of_atom.iter().map(|&k| charges.values[k as usize]).collect();
         let (tape, adjoints) = (Tape::new(), Adjoints::default());
-        Ok(Self { method, atoms, charges, atom_charges, terms, lists, ranked, coulomb, tape, adjoints })
+        let together = together(&terms, &joints);
+        let evaluator = Self {
+            method,
+            atoms,
+            charges,
+            atom_charges,
+            terms,
+            together,
+            lists,
+            ranked,
+            sums: Vec::new(),
+            coulomb,
+            tape,
+            adjoints,
+        };
+        Ok(evaluator)
     }
 
     /// The terms.
@@ -187,11 +216,22 @@ impl Evaluator {
         self.tape.bytes()
     }
 
-    fn prepare(&mut self, cell: &Cell, positions: &Positions) -> Result<(), ForceError> {
+    /// Brings the lists up to date, for kernels in that precision.
+    fn prepare_in(
+        &mut self,
+        precision: Precision,
+        cell: &Cell,
+        positions: &Positions,
+    ) -> Result<(), ForceError> {
         for near in &mut self.lists {
-            near.update(positions, cell, &self.atoms, &self.atom_charges)?;
+            near.update(positions, cell, &self.atoms, &self.atom_charges, precision)?;
         }
         Ok(())
+    }
+
+    /// Brings the lists up to date for all that is not a kernel.
+    fn prepare(&mut self, cell: &Cell, positions: &Positions) -> Result<(), ForceError> {
+        self.prepare_in(Precision::Double, cell, positions)
     }
 
     /// The energy by term with atoms moved by `moves` (one vector an atom, or none) and space strained by `strain`:
@@ -286,14 +326,23 @@ impl Evaluator {
         sums: bool,
         out: &mut Forces,
     ) -> Result<(), ForceError> {
-        self.prepare(cell, positions)?;
         match self.method.kind {
-            Kind::Tape => self.on_tape(cell, positions, out),
-            Kind::Fused => self.fused(cell, positions, sums, out),
+            Kind::Tape => {
+                self.prepare(cell, positions)?;
+                self.on_tape(cell, positions, out);
+            }
+            Kind::Fused => {
+                self.prepare_in(self.method.precision, cell, positions)?;
+                self.fused(cell, positions, sums, out);
+            }
         }
         let finite =
             out.forces.iter().flatten().chain(&out.energies).chain(&out.virial).all(|x| x.is_finite());
-        if finite { Ok(()) } else { Err(self.blame(cell, positions, out)) }
+        if finite {
+            return Ok(());
+        }
+        self.prepare(cell, positions)?;
+        Err(self.blame(cell, positions, out))
     }
 
     fn on_tape(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) {
@@ -321,20 +370,31 @@ impl Evaluator {
         let n = frame.atoms.len();
         out.forces.clear();
         out.forces.resize(n, [0.0; 3]);
-        out.energies.clear();
         for ranked in &mut self.ranked {
             ranked.clear();
             ranked.resize(n, [0.0; 3]);
         }
-        let mut virial = Sums::default();
-        for term in &mut self.terms {
-            let sums = Sums::on(frame.grid.energy_origin());
-            let mut sink = Sink { forces: &mut out.forces, ranked: &mut self.ranked, sums };
-            term.fused(&frame, &mut sink);
-            if frame.sums {
-                out.energies.push(sink.sums.totals()[0]);
-                virial.add(&sink.sums);
+        let none = Sums::on(frame.grid.energy_origin());
+        self.sums.clear();
+        self.sums.resize(self.terms.len(), none);
+        let mut sink = Sink { forces: &mut out.forces, ranked: &mut self.ranked, sums: none };
+        for (k, term) in self.terms.iter_mut().enumerate() {
+            if self.together.iter().all(|(_, pair)| !pair.contains(&k)) {
+                term.fused(&frame, &mut sink);
+                std::mem::swap(&mut sink.sums, &mut self.sums[k]);
             }
+        }
+        for &(joint, [a, b]) in &self.together {
+            if let Ok([first, second]) = self.terms.get_disjoint_mut([a, b]) {
+                joint.fused(&mut **first, &mut **second, &frame, &mut sink, &mut self.sums[b]);
+                std::mem::swap(&mut sink.sums, &mut self.sums[a]);
+            }
+        }
+        out.energies.clear();
+        let mut virial = Sums::default();
+        if frame.sums {
+            out.energies.extend(self.sums.iter().map(|sums| sums.totals()[0]));
+            self.sums.iter().for_each(|sums| virial.add(sums));
         }
         let [_, virial @ ..] = virial.totals();
         out.virial = virial;
@@ -368,6 +428,20 @@ impl Evaluator {
     }
 }
 
+/// Finds terms that are computed together.
+fn together(terms: &[Box<dyn Term>], joints: &[Joint]) -> Vec<(Joint, [usize; 2])> {
+    let mut found: Vec<(Joint, [usize; 2])> = Vec::new();
+    for a in 0..terms.len() {
+        for b in 0..terms.len() {
+            let free = a != b && found.iter().all(|(_, pair)| !pair.contains(&a) && !pair.contains(&b));
+            if let Some(joint) = joints.iter().find(|joint| free && joint.fits(&*terms[a], &*terms[b])) {
+                found.push((*joint, [a, b]));
+            }
+        }
+    }
+    found
+}
+
 /// Adds forces in the order of a list's ranks to those in the order of the atoms.
 fn add_ranked(ranked: &[[f64; 3]], near: &Neighborhood, forces: &mut [[f64; 3]]) {
     forces.par_iter_mut().enumerate().with_min_len(2048).for_each(|(i, force)| {
@@ -388,5 +462,11 @@ impl ForceSource for Evaluator {
         out: &mut Forces,
     ) -> Result<(), ForceError> {
         self.compute(cell, positions, false, out)
+    }
+    fn force_step(&self) -> f64 {
+        match self.method.kind {
+            Kind::Tape => 0.0,
+            Kind::Fused => self.method.grid.force_step(),
+        }
     }
 }

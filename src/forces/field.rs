@@ -98,8 +98,10 @@ impl<E: FieldEnergy> Kernel<f64> for Fields<'_, '_, E> {
                 for c in 0..3 {
                     sink.forces[i][c] += f[c];
                 }
-                sink.sums.add_energy(charge * e.value().lane(k));
-                sink.sums.add_virial(place(k), f);
+                if frame.sums {
+                    sink.sums.add_energy(charge * e.value().lane(k));
+                    sink.sums.add_virial(place(k), f);
+                }
             }
         }
     }

@@ -48,13 +48,17 @@ impl<E: GlobalEnergy> Law for GlobalLaw<E> {
         let e = E::energy::<Var<f64>, f64>(&places, &self.masses(frame), &q);
         let mut adjoints = Adjoints::default();
         tape.backward(&[(e, 1.0)], &mut adjoints);
-        sink.sums.add_energy(e.value());
+        if frame.sums {
+            sink.sums.add_energy(e.value());
+        }
         for (&i, x) in self.atoms.iter().zip(&places) {
             let f = frame.grid.force([x.x, x.y, x.z].map(|x| -adjoints.of(x)));
             for c in 0..3 {
                 sink.forces[i as usize][c] += f[c];
             }
-            sink.sums.add_virial(frame.place(i as usize), f);
+            if frame.sums {
+                sink.sums.add_virial(frame.place(i as usize), f);
+            }
         }
     }
 }

@@ -26,7 +26,7 @@ mod view;
 pub use evaluator::{Charges, Evaluator, Kind, Method, Setup};
 pub use parameters::{ParameterTable, PreparedTable, Slot};
 pub use term::{Closest, Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term};
-pub use view::{Frame, Grid, Neighborhood, View};
+pub use view::{Frame, Grid, Neighborhood, Precision, View};
 
 pub use crate::autodiff::lanes::Isa;
 
@@ -103,5 +103,10 @@ pub trait ForceSource {
         out: &mut Forces,
     ) -> Result<(), ForceError> {
         self.evaluate(cell, positions, out)
+    }
+
+    /// What forces are whole multiples of, in kJ/mol/nm: a power of two; 0 where they are not.
+    fn force_step(&self) -> f64 {
+        0.0
     }
 }

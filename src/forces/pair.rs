@@ -3,14 +3,15 @@
 // Kernels read lists and tables without checks.
 #![allow(unsafe_code)]
 
-use super::chunks::{add, each_rank, flush};
+use super::chunks::{Totals, each_chunk, each_rank};
 use super::parameters::{ParameterTable, PreparedTable};
-use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
-use super::view::{Frame, Grid, Neighborhood, View};
+use super::term::{Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term};
+use super::view::{Frame, Grid, Neighborhood, Precision, View};
 use crate::autodiff::Dual;
-use crate::autodiff::lanes::{Kernel, Lanes};
+use crate::autodiff::lanes::{Element, Kernel, Lanes};
 use crate::system::Cell;
 use potentials::{Coefficient, Distance, Factor, Mask, PairEnergy, Record, Scalar, Vec3};
+use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -41,7 +42,9 @@ pub struct PairLaw<E: PairEnergy, F = Derived> {
     list: usize,
     range: f64,
     special: Special,
-    partial: Vec<Sums>,
+    partial: Vec<[Sums; 1]>,
+    /// The same together with another energy.
+    both: Vec<[Sums; 2]>,
     energy: PhantomData<(E, F)>,
 }
 
@@ -110,6 +113,7 @@ impl<E: PairEnergy, F: Formula<E>> PairLaw<E, F> {
             range,
             special,
             partial: Vec::new(),
+            both: Vec::new(),
             energy: PhantomData,
         }
     }
@@ -177,11 +181,104 @@ fn sum_of_pairs<S: Scalar, P: Coefficient<S>>(
     total
 }
 
+/// Runs a kernel as precisely as the frame says.
+fn run<A: Part, B: Part>(rows: Rows<A, B>) {
+    match rows.frame.precision {
+        Precision::Double => rows.frame.isa.double(rows),
+        Precision::Mixed => rows.frame.isa.single(rows),
+    }
+}
+
+impl<E: PairEnergy, F: Formula<E>> PairLaw<E, F> {
+    /// What is not in the list.
+    fn specials(&self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        let remainder = self.special.remainder;
+        let pair = |r2: f64, row: usize, part: f64| {
+            let (r, p) = (Distance::from_squared(Dual::new(r2, -2.0)), &p.row::<E::Prepared<f64>>(row));
+            let mut e = Dual::constant(0.0);
+            if part != 0.0 {
+                e = E::energy::<Dual<f64>, f64>(r, p) * part;
+            }
+            if remainder {
+                e = e + E::excluded::<Dual<f64>, f64>(r, p) * (1.0 - part);
+            }
+            e
+        };
+        let own = |row: usize| E::own::<f64>(&p.row(row));
+        special_pairs(frame, &self.types, &self.special, E::FACTOR, sink, &pair, &own);
+    }
+}
+
+/// Two pair energies that one kernel computes: neighbours are looked up once for both.
+#[derive(Clone, Copy)]
+pub struct Joint {
+    fits: fn(&dyn Term, &dyn Term) -> bool,
+    fused: fn(&mut dyn Term, &mut dyn Term, &Frame, &mut Sink, &mut Sums),
+}
+
+impl Joint {
+    /// Of two energies.
+    pub fn of<A: PairEnergy, B: PairEnergy>() -> Self {
+        Joint {
+            fits: |a, b| match (law::<A>(a), law::<B>(b)) {
+                (Some(a), Some(b)) => a.list == b.list,
+                _ => false,
+            },
+            fused: fused_jointly::<A, B>,
+        }
+    }
+    /// Whether these are the two, and have their neighbours in one list.
+    pub fn fits(&self, a: &dyn Term, b: &dyn Term) -> bool {
+        (self.fits)(a, b)
+    }
+    /// Adds up both: the sink's sums are those of the first, `second` those of the second.
+    pub fn fused(
+        &self,
+        a: &mut dyn Term,
+        b: &mut dyn Term,
+        frame: &Frame,
+        sink: &mut Sink,
+        second: &mut Sums,
+    ) {
+        (self.fused)(a, b, frame, sink, second);
+    }
+}
+
+/// The law of a term, if it is this one.
+fn law<E: PairEnergy>(term: &dyn Term) -> Option<&PairLaw<E>> {
+    (term as &dyn Any).downcast_ref::<Entry<PairLaw<E>>>().map(Entry::law)
+}
+
+fn fused_jointly<A: PairEnergy, B: PairEnergy>(
+    a: &mut dyn Term,
+    b: &mut dyn Term,
+    frame: &Frame,
+    sink: &mut Sink,
+    second: &mut Sums,
+) {
+    let Some(a) = (a as &mut dyn Any).downcast_mut::<Entry<PairLaw<A>>>() else { return };
+    let Some(b) = (b as &mut dyn Any).downcast_mut::<Entry<PairLaw<B>>>() else { return };
+    let ((a, p), (b, q)) = (a.parts(), b.parts());
+    let near = &frame.lists[a.list];
+    let tables = [&a.table, &b.table];
+    let n = near.list.len();
+    let totals = [&mut sink.sums, &mut *second];
+    each_chunk(n, &mut sink.ranked[a.list], 1, &mut a.both, totals, &|ranks, forces, [first, second]| {
+        let parts = PhantomData::<(By<A, Derived>, By<B, Derived>)>;
+        run(Rows { frame, near, tables, ranks, forces, sums: [Some(first), Some(second)], parts });
+    });
+    a.specials(frame, p, sink);
+    std::mem::swap(&mut sink.sums, second);
+    b.specials(frame, q, sink);
+    std::mem::swap(&mut sink.sums, second);
+}
+
 impl<E: PairEnergy, F: Formula<E>> Law for PairLaw<E, F> {
     type Energy = E;
 
     fn list_need(&self) -> Option<ListNeed> {
-        Some(ListNeed { range: self.range, leave_out: self.special.leave_out, mirrors: false })
+        let leave_out = self.special.leave_out;
+        Some(ListNeed { range: self.range, leave_out, mirrors: false, single: true })
     }
     fn set_list(&mut self, list: usize) {
         self.list = list;
@@ -207,26 +304,13 @@ impl<E: PairEnergy, F: Formula<E>> Law for PairLaw<E, F> {
     }
 
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
-        let Self { types, table, list, .. } = self;
+        let Self { table, list, partial, .. } = self;
         let near = &frame.lists[*list];
-        each_rank(sink, *list, &mut self.partial, &|ranks, forces, sums| {
-            let energy = PhantomData::<(E, F)>;
-            frame.isa.double(Rows { frame, near, table, ranks, forces, sums, energy });
+        each_rank(sink, *list, partial, &|ranks, forces, [sums]| {
+            let (tables, parts) = ([&*table; 2], PhantomData::<(By<E, F>, Nobody)>);
+            run(Rows { frame, near, tables, ranks, forces, sums: [Some(sums), None], parts });
         });
-        let (remainder, special) = (self.special.remainder, &self.special);
-        let pair = |r2: f64, row: usize, part: f64| {
-            let (r, p) = (Distance::from_squared(Dual::new(r2, -2.0)), &p.row::<E::Prepared<f64>>(row));
-            let mut e = Dual::constant(0.0);
-            if part != 0.0 {
-                e = E::energy::<Dual<f64>, f64>(r, p) * part;
-            }
-            if remainder {
-                e = e + E::excluded::<Dual<f64>, f64>(r, p) * (1.0 - part);
-            }
-            e
-        };
-        let own = |row: usize| E::own::<f64>(&p.row(row));
-        special_pairs(frame, types, special, E::FACTOR, sink, &pair, &own);
+        self.specials(frame, p, sink);
     }
 
     fn reach(&self) -> Option<Reach<'_>> {
@@ -259,10 +343,15 @@ fn special_pairs(
             sink.forces[i][k] -= f[k];
             sink.forces[j][k] += f[k];
         }
-        sink.sums.add_energy(e.value);
-        sink.sums.add_virial(d, f);
+        if frame.sums {
+            sink.sums.add_energy(e.value);
+            sink.sums.add_virial(d, f);
+        }
     }
-    for (i, &t) in t.iter().enumerate().filter(|_| special.remainder) {
+    if !special.remainder || !frame.sums {
+        return;
+    }
+    for (i, &t) in t.iter().enumerate() {
         let of = t as usize * (types.types + 1);
         if types.cutoff2[of] > 0.0 {
             let own = own(types.rows[of] as usize);
@@ -279,8 +368,12 @@ pub(super) struct TypeTable {
     width: usize,
     /// For each first type the fields, and the square of the cut-off: one number for every second type.
     values: Vec<f64>,
+    /// The same in single precision.
+    single: Vec<f32>,
     /// Whether all pairs of types have the same.
     uniform: bool,
+    /// The square of the largest cut-off of each first type; 0 where it interacts with none.
+    cutoff2: Vec<f64>,
     /// A square of a distance at which nothing overflows: the largest of the cut-offs.
     safe: f64,
 }
@@ -297,36 +390,47 @@ impl TypeTable {
             values.extend((0..n).map(|b| types.cutoff2[of(b)]));
         }
         let all = (0..n * n).all(|k| types.rows[k] == types.rows[0] && types.cutoff2[k] == types.cutoff2[0]);
-        Self { types: n, width, values, uniform: all, safe: types.range().powi(2) }
+        let single = values.iter().map(|&x| x as f32).collect();
+        let cutoff2 =
+            (0..n).map(|a| types.cutoff2[a * n..(a + 1) * n].iter().fold(0.0, |m: f64, &c| m.max(c)));
+        let cutoff2 = cutoff2.collect();
+        Self { types: n, width, values, single, uniform: all, cutoff2, safe: types.range().powi(2) }
+    }
+    /// Whether atoms of this type interact with any.
+    #[inline(always)]
+    fn has(&self, kind: usize) -> bool {
+        self.cutoff2[kind] > 0.0
     }
 
     /// The numbers of a first type.
     #[inline(always)]
-    fn of(&self, kind: usize) -> &[f64] {
+    fn of<T: Element>(&self, kind: usize) -> &[T] {
         let size = self.types * (self.width + 1);
-        &self.values[kind * size..(kind + 1) * size]
+        &T::either(&self.values, &self.single)[kind * size..(kind + 1) * size]
     }
 }
 
-/// The basis of a cell, in lanes.
-pub(super) struct Metric<V> {
+/// What turns differences of coordinates into nm: the basis of the cell, or a unit.
+struct Metric<V> {
     basis: [[V; 3]; 3],
     diagonal: bool,
+    unit: V,
 }
 
 impl<V: Lanes> Metric<V> {
     #[inline(always)]
-    pub fn of(cell: &Cell) -> Self {
+    fn of(cell: &Cell, unit: f64) -> Self {
         let b = cell.basis();
         let basis = std::array::from_fn(|k| std::array::from_fn(|c| V::constant(b[k][c])));
-        Self { basis, diagonal: cell.is_orthorhombic() }
+        Self { basis, diagonal: cell.is_orthorhombic(), unit: V::constant(unit) }
     }
-    /// A difference of rows in nm.
     #[inline(always)]
-    pub fn cartesian(&self, s: [V; 3]) -> [V; 3] {
+    fn cartesian(&self, s: [V; 3]) -> [V; 3] {
         let b = &self.basis;
-        // (the branch goes the same way throughout a run)
-        if self.diagonal {
+        // (the branches go the same way throughout a run)
+        if V::Element::SINGLE {
+            [s[0] * self.unit, s[1] * self.unit, s[2] * self.unit]
+        } else if self.diagonal {
             [s[0] * b[0][0], s[1] * b[1][1], s[2] * b[2][2]]
         } else {
             let along = |c: usize| s[2].fma(b[2][c], s[1].fma(b[1][c], s[0] * b[0][c]));
@@ -336,61 +440,46 @@ impl<V: Lanes> Metric<V> {
 }
 
 /// The neighbours of an atom, some at a time.
-pub(super) struct Blocks<'a, V> {
+pub(super) struct Blocks<'a, V: Lanes> {
     near: &'a Neighborhood,
-    table: &'a TypeTable,
+    rows: &'a [[V::Element; 4]],
     metric: Metric<V>,
-    safe: V,
     /// Entries of the row at work, from and to.
     next: usize,
     end: usize,
     own: [V; 3],
-    /// The parameters of the atom's type.
-    of_type: *const f64,
-    single: bool,
 }
 
 /// Some neighbours.
 pub(super) struct Block<V: Lanes> {
     /// From the atom to them.
     pub vector: [V; 3],
-    /// Their distances squared, where they are within the cut-off.
+    /// Their distances squared.
     pub r2: V,
     /// The fourth number of their rows.
     pub fourth: V,
-    /// Which lanes are neighbours within the cut-off.
-    pub inside: V::Mask,
     /// The first of their entries.
     pub entry: usize,
+    /// How many entries are left with it; lanes beyond are none.
+    left: usize,
 }
 
-impl<'a, V: Lanes<Element = f64>> Blocks<'a, V> {
+impl<'a, V: Lanes> Blocks<'a, V> {
     #[inline(always)]
-    pub fn new(frame: &Frame, near: &'a Neighborhood, table: &'a TypeTable) -> Self {
-        let zero = V::constant(0.0);
-        Self {
-            near,
-            table,
-            metric: Metric::of(frame.cell),
-            safe: V::constant(table.safe),
-            next: 0,
-            end: 0,
-            own: [zero; 3],
-            of_type: table.values.as_ptr(),
-            single: table.uniform || near.kinds.is_empty(),
-        }
+    pub fn new(frame: &Frame, near: &'a Neighborhood) -> Self {
+        let metric = Metric::of(frame.cell, near.list.unit());
+        Self { near, rows: near.list.rows(), metric, next: 0, end: 0, own: [V::constant(0.0); 3] }
     }
 
-    /// Turns to the atom of rank k, whose type this is; returns the fourth number of its row.
+    /// Turns to the atom of rank k; returns the fourth number of its row.
     #[inline(always)]
-    pub fn turn(&mut self, k: usize, kind: usize) -> f64 {
+    pub fn turn(&mut self, k: usize) -> V {
         let list = &self.near.list;
         self.next = list.starts()[k] as usize;
         self.end = self.next + list.row(k).len();
-        let own = &list.rows()[list.slots()[k] as usize];
-        self.own = [0, 1, 2].map(|c| V::constant(own[c]));
-        self.of_type = self.table.of(kind).as_ptr();
-        own[3]
+        let [x, y, z, fourth] = self.rows[list.slots()[k] as usize / 4].map(V::all);
+        self.own = [x, y, z];
+        fourth
     }
 
     /// The next neighbours.
@@ -401,31 +490,77 @@ impl<'a, V: Lanes<Element = f64>> Blocks<'a, V> {
         }
         let (list, entry) = (&self.near.list, self.next);
         // SAFETY: rows of a list are filled up to a multiple of the lanes with slots, and there is a row a slot
-        let [x, y, z, fourth] = unsafe { V::rows(list.rows().as_ptr(), list.entries().as_ptr().add(entry)) };
+        let [x, y, z, fourth] = unsafe { V::rows(self.rows.as_ptr(), list.entries().as_ptr().add(entry)) };
         let [a, b, c] = self.own;
-        let vector = self.metric.cartesian([x - a, y - b, z - c]);
+        let vector = self.metric.cartesian([V::between(a, x), V::between(b, y), V::between(c, z)]);
         let [x, y, z] = vector;
         let r2 = x.fma(x, y.fma(y, z * z));
-        let cutoff2 = self.parameter(self.table.width, entry);
-        let mut inside = r2.lt(cutoff2);
-        if self.end - entry < V::WIDTH {
-            inside = inside & V::first(self.end - entry);
-        }
         self.next += V::WIDTH;
-        // (what is outside must not overflow)
-        Some(Block { vector, r2: V::select(inside, r2, self.safe), fourth, inside, entry })
+        Some(Block { vector, r2, fourth, entry, left: self.end - entry })
+    }
+}
+
+/// What the pairs of an atom and its neighbours have for parameters and cut-offs.
+pub(super) struct Fields<'a, V: Lanes> {
+    kinds: &'a [u16],
+    table: &'a TypeTable,
+    safe: V,
+    /// The atom's type, and its numbers.
+    kind: usize,
+    of_type: *const V::Element,
+    cutoff2: *const V::Element,
+    /// How many types, which is how far apart fields are.
+    types: usize,
+    single: bool,
+}
+
+impl<'a, V: Lanes> Fields<'a, V> {
+    #[inline(always)]
+    pub fn new(near: &'a Neighborhood, table: &'a TypeTable) -> Self {
+        let (safe, single) = (V::constant(table.safe), table.uniform || near.kinds.is_empty());
+        let nowhere = std::ptr::null();
+        Self {
+            kinds: &near.kinds,
+            table,
+            safe,
+            kind: 0,
+            of_type: nowhere,
+            cutoff2: nowhere,
+            types: table.types,
+            single,
+        }
     }
 
-    /// Parameter number m of the pairs with the neighbours from this entry on.
+    /// Turns to an atom of this type.
     #[inline(always)]
-    pub fn parameter(&self, m: usize, entry: usize) -> V {
+    pub fn turn(&mut self, kind: usize) {
+        let numbers = self.table.of(kind);
+        self.kind = kind;
+        self.of_type = numbers.as_ptr();
+        self.cutoff2 = numbers[self.types * self.table.width..].as_ptr();
+    }
+
+    /// Which neighbours are within the cut-off.
+    #[inline(always)]
+    pub fn inside(&self, block: &Block<V>) -> V::Mask {
+        let inside = block.r2.lt(self.field(self.cutoff2, block.entry));
+        if block.left < V::WIDTH { inside & V::first(block.left) } else { inside }
+    }
+    /// The squares of distances where the mask holds; elsewhere one at which nothing overflows.
+    #[inline(always)]
+    pub fn squares(&self, inside: V::Mask, block: &Block<V>) -> V {
+        V::select(inside, block.r2, self.safe)
+    }
+
+    /// A number of the pairs with the neighbours from this entry on.
+    #[inline(always)]
+    fn field(&self, field: *const V::Element, entry: usize) -> V {
         // SAFETY: the table has a number for each field (and the cut-off) and every type; there is a kind for every
         // entry, or only one type
         unsafe {
-            let field = self.of_type.add(m * self.table.types);
             match self.single {
-                true => V::constant(*field),
-                false => V::lookup(field, self.near.kinds.as_ptr().add(entry)),
+                true => V::all(*field),
+                false => V::lookup(field, self.kinds.as_ptr().add(entry)),
             }
         }
     }
@@ -435,87 +570,248 @@ impl<'a, V: Lanes<Element = f64>> Blocks<'a, V> {
     pub fn parameters<R: Record<V::Parameter>>(&self, block: &Block<V>) -> R {
         R::from_fn(
             #[inline(always)]
-            |m| self.parameter(m, block.entry).parameter(),
+            // SAFETY: so many fields there are
+            |m| self.field(unsafe { self.of_type.add(m * self.types) }, block.entry).parameter(),
         )
     }
 }
 
-/// The rows of some ranks: energy, forces and virial of their atoms with their neighbours.
-struct Rows<'a, E, F> {
-    frame: &'a Frame<'a>,
-    near: &'a Neighborhood,
-    table: &'a TypeTable,
-    ranks: Range<usize>,
-    forces: &'a mut [[f64; 3]],
-    sums: &'a mut Sums,
-    energy: PhantomData<(E, F)>,
+/// What takes part in a kernel: an energy, or none.
+trait Part {
+    /// Whether it is one.
+    const IS: bool;
+    /// Energy and −2 dE/dr² of some pairs. `charge` is the atom's times Coulomb's constant.
+    fn pairs<V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V, charge: V) -> (V, V);
 }
 
-impl<E: PairEnergy, F: Formula<E>> Kernel<f64> for Rows<'_, E, F> {
-    type Output = ();
+/// No energy.
+struct Nobody;
+impl Part for Nobody {
+    const IS: bool = false;
     #[inline(always)]
-    fn run<V: Lanes<Element = f64>>(self) {
-        let Rows { frame, near, table, ranks, forces, sums, .. } = self;
-        let zero = V::constant(0.0);
-        let mut blocks = Blocks::<V>::new(frame, near, table);
-        for (k, force) in ranks.zip(forces) {
-            let charge = blocks.turn(k, frame.kind(near, k)) * frame.coulomb;
-            let mut pull = Pull::new(frame.grid);
-            while let Some(block) = blocks.next() {
-                let q: E::Prepared<V::Parameter> = blocks.parameters(&block);
-                let (mut e, mut g) = F::pairs(block.r2, &q);
-                if E::FACTOR == Factor::Charge {
-                    let qq = block.fourth * charge;
-                    (e, g) = (e * qq, g * qq);
-                }
-                let g = V::select(block.inside, g.odd(), zero);
-                pull.add(block.vector, g);
-                if frame.sums {
-                    pull.add_sums(block.inside, e, block.vector, g);
-                }
+    fn pairs<V: Lanes>(_: &Fields<V>, _: &Block<V>, r2: V, _: V) -> (V, V) {
+        (r2, r2)
+    }
+}
+
+/// An energy, by a formula.
+struct By<E, F>(PhantomData<(E, F)>);
+impl<E: PairEnergy, F: Formula<E>> Part for By<E, F> {
+    const IS: bool = true;
+    #[inline(always)]
+    fn pairs<V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V, charge: V) -> (V, V) {
+        let (e, g) = F::pairs(r2, &fields.parameters(block));
+        match E::FACTOR {
+            Factor::One => (e, g),
+            Factor::Charge => {
+                let qq = block.fourth * charge;
+                (e * qq, g * qq)
             }
-            pull.finish(force, frame.sums, sums);
         }
     }
 }
 
-/// The force on an atom, and the energy and virial of its neighbours' pulls g d along their vectors d, half of each
-/// counted.
-pub(super) struct Pull<V> {
+/// The rows of some ranks: energies, forces and virials of their atoms with their neighbours, by one energy or two.
+struct Rows<'a, A, B> {
+    frame: &'a Frame<'a>,
+    near: &'a Neighborhood,
+    tables: [&'a TypeTable; 2],
+    ranks: Range<usize>,
+    forces: &'a mut [[f64; 3]],
+    sums: [Option<&'a mut Sums>; 2],
+    parts: PhantomData<(A, B)>,
+}
+
+impl<T: Element, A: Part, B: Part> Kernel<T> for Rows<'_, A, B> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes<Element = T>>(self) {
+        let Rows { frame, near, tables: [a, b], ranks, forces, mut sums, .. } = self;
+        let mut blocks = Blocks::<V>::new(frame, near);
+        let (mut of_a, mut of_b) = (Fields::<V>::new(near, a), Fields::<V>::new(near, b));
+        let longest = a.safe.max(b.safe).sqrt();
+        let (mut totals, mut of_second) = (Totals::new(frame.grid), Totals::new(frame.grid));
+        for (k, force) in ranks.zip(forces) {
+            let kind = frame.kind(near, k);
+            of_a.turn(kind);
+            // (conditions on constants come first: what they rule out is not compiled)
+            if B::IS {
+                of_b.turn(kind);
+            }
+            let mut careful = None;
+            loop {
+                // a loop for each case, without a branch in it
+                let pull = if !B::IS {
+                    row::<V, A, Nobody>(
+                        &mut blocks,
+                        k,
+                        [&of_a, &of_b],
+                        frame,
+                        &mut careful,
+                        [&mut totals, &mut of_second],
+                    )
+                } else if !b.has(kind) {
+                    row::<V, A, Nobody>(
+                        &mut blocks,
+                        k,
+                        [&of_a, &of_b],
+                        frame,
+                        &mut careful,
+                        [&mut totals, &mut of_second],
+                    )
+                } else if !a.has(kind) {
+                    row::<V, B, Nobody>(
+                        &mut blocks,
+                        k,
+                        [&of_b, &of_a],
+                        frame,
+                        &mut careful,
+                        [&mut of_second, &mut totals],
+                    )
+                } else {
+                    row::<V, A, B>(
+                        &mut blocks,
+                        k,
+                        [&of_a, &of_b],
+                        frame,
+                        &mut careful,
+                        [&mut totals, &mut of_second],
+                    )
+                };
+                let again = T::SINGLE && careful.is_none() && pull.may_overflow(longest);
+                if again {
+                    careful = Some([0.0; 3]);
+                } else {
+                    pull.finish(force, careful);
+                }
+                if frame.sums {
+                    for (totals, sums) in [&mut totals, &mut of_second].into_iter().zip(&mut sums) {
+                        let totals = std::mem::replace(totals, Totals::new(frame.grid));
+                        if let Some(sums) = sums.as_mut().filter(|_| !again) {
+                            totals.flush(sums);
+                        }
+                    }
+                }
+                if !again {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Adds up over the neighbours of the atom of rank k.
+#[inline(always)]
+fn row<V: Lanes, A: Part, B: Part>(
+    blocks: &mut Blocks<V>,
+    k: usize,
+    [a, b]: [&Fields<V>; 2],
+    frame: &Frame,
+    careful: &mut Option<[f64; 3]>,
+    [first, second]: [&mut Totals<V>; 2],
+) -> Pull<V> {
+    let zero = V::constant(0.0);
+    let mut pull = Pull::new(frame.grid);
+    let charge = blocks.turn(k) * frame.coulomb;
+    if !a.table.has(a.kind) {
+        return pull;
+    }
+    while let Some(block) = blocks.next() {
+        let (d, within) = (block.vector, a.inside(&block));
+        if B::IS {
+            let also = b.inside(&block);
+            let r2 = a.squares(within | also, &block);
+            let ((e, g), (f, h)) = (A::pairs(a, &block, r2, charge), B::pairs(b, &block, r2, charge));
+            let (g, h) = (V::select(within, g, zero), V::select(also, h, zero));
+            pull.add(d, V::select(within | also, (g + h).odd(), zero), careful);
+            if frame.sums {
+                first.add_pull(within, e, d, g);
+                second.add_pull(also, f, d, h);
+            }
+        } else {
+            let (e, g) = A::pairs(a, &block, a.squares(within, &block), charge);
+            let g = V::select(within, g.odd(), zero);
+            pull.add(d, g, careful);
+            if frame.sums {
+                first.add_pull(within, e, d, g);
+            }
+        }
+    }
+    pull
+}
+
+/// The force on an atom: the sum of its neighbours' pulls g d along their vectors d.
+///
+/// In single precision forces are added up as integers. These could overflow where atoms all but coincide: then
+/// ([`may_overflow`](Pull::may_overflow)) the same integers are added up again with care, which is slow. (What is added
+/// up so stands elsewhere: an address given away would keep all of this out of registers.)
+pub(super) struct Pull<V: Lanes> {
     force: [V; 3],
-    totals: [V; 7],
-    origins: [V; 2],
+    origin: V,
+    /// Minus what forces are multiplied with before they are rounded to integers.
+    steps: f64,
+    /// The sum of |g| · steps.
+    size: V,
 }
 
 impl<V: Lanes> Pull<V> {
     #[inline(always)]
     pub fn new(grid: Grid) -> Self {
-        let (force, energy) = (V::constant(grid.force_origin()), V::constant(grid.energy_origin()));
-        Self { force: [force; 3], totals: [energy; 7], origins: [force, energy] }
+        let (zero, single) = (V::constant(0.0), V::Element::SINGLE);
+        let origin = if single { zero } else { V::constant(grid.force_origin()) };
+        let steps = if single { -grid.single_steps() } else { -1.0 };
+        Self { force: [origin; 3], origin, steps, size: zero }
     }
-    /// Adds some pulls. The factors g must be odd.
+    /// Adds some pulls, or adds them up with care. The factors g must be odd.
     #[inline(always)]
-    pub fn add(&mut self, [x, y, z]: [V; 3], g: V) {
-        // (a minus sign on g costs nothing; the force on the atom is against the pull on its neighbours)
-        let (f, g) = (&mut self.force, -g);
-        f[0] = g.onto(x, f[0]);
-        f[1] = g.onto(y, f[1]);
-        f[2] = g.onto(z, f[2]);
-    }
-    /// Adds the energies and virials of the pairs in a mask.
-    #[inline(always)]
-    pub fn add_sums(&mut self, inside: V::Mask, e: V, d: [V; 3], g: V) {
-        let half = g * 0.5;
-        add(&mut self.totals, inside, e * 0.5, d, [half * d[0], half * d[1], half * d[2]]);
-    }
-    #[inline(always)]
-    pub fn finish(self, force: &mut [f64; 3], with_sums: bool, sums: &mut Sums) {
-        let [origin, of_totals] = self.origins;
-        for (force, f) in force.iter_mut().zip(self.force) {
-            *force += (f - origin).sum();
+    pub fn add(&mut self, d: [V; 3], g: V, careful: &mut Option<[f64; 3]>) {
+        // (the force on the atom is against the pull on its neighbours)
+        let f = &mut self.force;
+        if V::Element::SINGLE && self.steps != 0.0 {
+            let g = g * self.steps;
+            self.size = self.size + g.abs();
+            match careful {
+                None => {
+                    for c in 0..3 {
+                        f[c] = g.onto(d[c], f[c]);
+                    }
+                }
+                Some(sums) => add_integers(sums, [g * d[0], g * d[1], g * d[2]]),
+            }
+        } else if V::Element::SINGLE {
+            for c in 0..3 {
+                f[c] = (-g).fma(d[c], f[c]);
+            }
+        } else {
+            // (a minus sign on g costs nothing)
+            for c in 0..3 {
+                f[c] = (-g).onto(d[c], f[c]);
+            }
         }
-        if with_sums {
-            flush(self.totals, of_totals, sums);
+    }
+    /// Whether integers may have overflowed, where no vector is longer than this.
+    #[inline(always)]
+    pub fn may_overflow(&self, longest: f64) -> bool {
+        let fine = self.size.sum() * longest < 2e9;
+        self.steps != 0.0 && !fine
+    }
+    #[inline(always)]
+    pub fn finish(self, force: &mut [f64; 3], careful: Option<[f64; 3]>) {
+        for (c, force) in force.iter_mut().enumerate() {
+            *force += match careful {
+                Some(exact) => exact[c] / -self.steps,
+                None if V::Element::SINGLE && self.steps == 0.0 => self.force[c].sum(),
+                None => self.force[c].since(self.origin) / -self.steps,
+            };
         }
+    }
+}
+
+/// Adds the integers next to some numbers.
+#[cold]
+#[inline(never)]
+fn add_integers<V: Lanes>(sums: &mut [f64; 3], f: [V; 3]) {
+    for (sum, f) in sums.iter_mut().zip(f) {
+        *sum += (0..V::WIDTH).map(|k| f.lane(k).round_ties_even()).sum::<f64>();
     }
 }

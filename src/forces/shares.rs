@@ -3,40 +3,101 @@
 //! Each atom writes the forces it exerts beside its list entries; afterwards every atom collects what its
 //! neighbours wrote for it (the mirror entries).
 
-use super::chunks::{Body, CHUNK, each_rank};
-use super::term::{Sink, Sums};
-use super::view::Neighborhood;
+use super::chunks::{CHUNK, each_rank};
+use super::parameters::PreparedTable;
+use super::term::{ListNeed, Reach, Sink, Sums};
+use super::triplet::TypeTriples;
+use super::view::{Frame, Neighborhood};
 use rayon::prelude::*;
+use std::ops::Range;
+
+/// Atoms whose energies depend on their neighbours as a whole: the types they may be of, and how far each sees.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
+    /// The rows of triples of types.
+    pub types: TypeTriples,
+    /// Square of the reach for each pair of types: of a neighbour of the second seen from the first; 0 for no
+    /// interaction.
+    pub reach2: Vec<f64>,
+    /// Which list their neighbours are in.
+    pub list: usize,
+}
+
+impl Sight {
+    /// Of these types, with nothing in reach yet.
+    pub fn of(types: TypeTriples) -> Self {
+        Self { types, reach2: Vec::new(), list: 0 }
+    }
+    /// The list that is needed.
+    pub fn need(&self) -> ListNeed {
+        let range = self.reach2.iter().fold(0.0, |m: f64, &r| m.max(r)).sqrt();
+        ListNeed { range, leave_out: [false; 3], mirrors: true, single: false }
+    }
+    /// The reach, for what is said about it outside of kernels.
+    pub fn reach(&self) -> Reach<'_> {
+        Reach { list: self.list, types: self.types.types, cutoff2: &self.reach2 }
+    }
+    /// Whether a neighbour of type `other` at this distance (squared) is seen by an atom of type `kind`.
+    #[inline(always)]
+    pub fn sees(&self, kind: usize, other: usize, r2: f64) -> bool {
+        r2 < self.reach2[kind * self.types.types + other]
+    }
+}
+
+/// The sites of some ranks: what a kernel is to compute.
+pub struct Sites<'a> {
+    /// The configuration.
+    pub frame: &'a Frame<'a>,
+    /// Who is near whom.
+    pub near: &'a Neighborhood,
+    /// What is in reach.
+    pub sight: &'a Sight,
+    /// Prepared parameters.
+    pub p: &'a PreparedTable,
+    /// The ranks.
+    pub ranks: Range<usize>,
+    /// The forces that their atoms exert, one an entry of their rows.
+    pub shares: &'a mut [[f64; 3]],
+    /// Energies and virials.
+    pub sums: &'a mut Sums,
+}
 
 /// The forces that atoms exert on the neighbours in their rows.
 #[derive(Debug, Default)]
 pub struct Shares {
     forces: Vec<[f64; 3]>,
-    partial: Vec<Sums>,
+    partial: Vec<[Sums; 1]>,
 }
 
 impl Shares {
-    /// Runs `body` over chunks of atoms: it is given the atoms, their rows of shares one after the other, and the
-    /// sums. Then forces are collected into the sink. The force on an atom itself is minus the sum of its row.
-    /// Chunks are of ranks of the list, and shares must be on the grid.
-    pub fn each_site(&mut self, list: usize, near: &Neighborhood, sink: &mut Sink, body: Body<[f64; 3]>) {
+    /// Runs `body` over chunks of sites, whose shares must be on the grid. Then forces are collected into the sink. The
+    /// force on an atom itself is minus the sum of its row.
+    pub fn each_site(
+        &mut self,
+        frame: &Frame,
+        sight: &Sight,
+        p: &PreparedTable,
+        sink: &mut Sink,
+        body: &(dyn Fn(Sites) + Sync),
+    ) {
         let Self { forces, partial } = self;
+        let (list, near) = (sight.list, &frame.lists[sight.list]);
         let (starts, n) = (near.list.starts(), sink.forces.len());
         forces.clear();
         forces.resize(near.list.entries().len(), [0.0; 3]);
         partial.clear();
-        partial.resize(n.div_ceil(CHUNK), Sums::on(sink.sums.origin()));
+        partial.resize(n.div_ceil(CHUNK), [Sums::on(sink.sums.origin())]);
         // chunks of atoms own disjoint ranges of entries
         let mut rest = &mut forces[..];
         let mut tasks = Vec::with_capacity(partial.len());
-        for (chunk, sums) in partial.iter_mut().enumerate() {
+        for (chunk, [sums]) in partial.iter_mut().enumerate() {
             let (first, last) = (chunk * CHUNK, (chunk * CHUNK + CHUNK).min(n));
             let (own, others) = rest.split_at_mut((starts[last] - starts[first]) as usize);
             rest = others;
-            tasks.push((first..last, own, sums));
+            tasks.push(Sites { frame, near, sight, p, ranks: first..last, shares: own, sums });
         }
-        tasks.into_par_iter().for_each(|(atoms, own, sums)| body(atoms, own, sums));
-        partial.iter().for_each(|s| sink.sums.add(s));
+        tasks.into_par_iter().for_each(body);
+        partial.iter().for_each(|[sums]| sink.sums.add(sums));
         let mirrors = near.list.mirrors().unwrap_or(&[]);
         each_rank(sink, list, partial, &|ranks, out, _| {
             for (k, force) in ranks.zip(out) {

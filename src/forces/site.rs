@@ -1,22 +1,18 @@
 //! Energies of a site: any function of all the neighbours of an atom.
 
 use super::parameters::{ParameterTable, PreparedTable};
-use super::shares::Shares;
-use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
-use super::triplet::{NO_ROW, TypeTriples, range};
-use super::view::{Frame, Neighborhood, View};
+use super::shares::{Shares, Sight, Sites};
+use super::term::{Law, ListNeed, Prepared, Reach, Sink};
+use super::triplet::{NO_ROW, TypeTriples};
+use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
 use crate::autodiff::{Adjoints, Tape, Var};
 use potentials::{Coefficient, Mask, Scalar, SiteEnergy, SiteNeighbor, Vec3};
 use std::marker::PhantomData;
-use std::ops::Range;
 
 /// A site energy between atoms of certain types.
 pub struct SiteLaw<E: SiteEnergy> {
-    types: TypeTriples,
-    /// Square of the reach for each pair of types: of a neighbour of the second seen from the first.
-    reach2: Vec<f64>,
-    list: usize,
+    sight: Sight,
     shares: Shares,
     energy: PhantomData<E>,
 }
@@ -24,7 +20,7 @@ pub struct SiteLaw<E: SiteEnergy> {
 impl<E: SiteEnergy> SiteLaw<E> {
     /// For these types; every triple must have a row.
     pub fn new(types: TypeTriples) -> Self {
-        Self { types, reach2: Vec::new(), list: 0, shares: Shares::default(), energy: PhantomData }
+        Self { sight: Sight::of(types), shares: Shares::default(), energy: PhantomData }
     }
 }
 
@@ -45,24 +41,26 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
     type Energy = E;
 
     fn list_need(&self) -> Option<ListNeed> {
-        Some(ListNeed { range: range(&self.reach2), leave_out: [false; 3], mirrors: true })
+        Some(self.sight.need())
     }
     fn set_list(&mut self, list: usize) {
-        self.list = list;
+        self.sight.list = list;
     }
     fn parameters_changed(&mut self, _: &ParameterTable, p: &PreparedTable) {
         // a neighbour k plays a part if it is within reach of any triple (i, j, k)
-        let n = self.types.types;
-        self.reach2 = vec![0.0; n * n];
-        for (ijk, &row) in self.types.rows.iter().enumerate().filter(|(_, row)| **row != NO_ROW) {
+        let Sight { types, reach2, .. } = &mut self.sight;
+        let n = types.types;
+        *reach2 = vec![0.0; n * n];
+        for (ijk, &row) in types.rows.iter().enumerate().filter(|(_, row)| **row != NO_ROW) {
             let reach: f64 = E::reach(&p.row::<E::Prepared<f64>>(row as usize));
             let ik = ijk / (n * n) * n + ijk % n;
-            self.reach2[ik] = self.reach2[ik].max(reach * reach);
+            reach2[ik] = reach2[ik].max(reach * reach);
         }
     }
 
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
-        let near = &view.frame.lists[self.list];
+        let Sight { types, reach2, list } = &self.sight;
+        let near = &view.frame.lists[*list];
         let t = &view.frame.atoms.types;
         let (mut total, mut found) = (S::constant(0.0), Vec::new());
         for i in 0..t.len() {
@@ -71,47 +69,34 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
             for &n in near.row(i) {
                 let (kind, vector) = (t[near.list.owner(n)] as usize, view.to_neighbor(i, n, near));
                 let r2 = vector.norm_squared();
-                if r2.lt(S::constant(self.reach2[from * self.types.types + kind])).decided() == Some(true) {
+                if r2.lt(S::constant(reach2[from * types.types + kind])).decided() == Some(true) {
                     found.push(SiteNeighbor { vector, distance: r2.sqrt(), kind });
                 }
             }
-            total = total + site::<E, S, P>(&self.types, from, &found, p);
+            total = total + site::<E, S, P>(types, from, &found, p);
         }
         total
     }
 
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
-        let Self { types, reach2, list, shares, .. } = self;
-        let near = &frame.lists[*list];
-        shares.each_site(*list, near, sink, &|ranks, shares, sums| {
-            let energy = PhantomData::<E>;
-            frame.isa.double(Sites { frame, near, types, reach2, p, ranks, shares, sums, energy });
-        });
+        let Self { sight, shares, .. } = self;
+        let body = &|sites: Sites| frame.isa.double(OneByOne::<E>(sites, PhantomData));
+        shares.each_site(frame, sight, p, sink, body);
     }
 
     fn reach(&self) -> Option<Reach<'_>> {
-        Some(Reach { list: self.list, types: self.types.types, cutoff2: &self.reach2 })
+        Some(self.sight.reach())
     }
 }
 
-/// The sites of some ranks: one at a time, the same in every lane.
-struct Sites<'a, E> {
-    frame: &'a Frame<'a>,
-    near: &'a Neighborhood,
-    types: &'a TypeTriples,
-    reach2: &'a [f64],
-    p: &'a PreparedTable,
-    ranks: Range<usize>,
-    shares: &'a mut [[f64; 3]],
-    sums: &'a mut Sums,
-    energy: PhantomData<E>,
-}
+/// Sites one at a time, the same in every lane.
+struct OneByOne<'a, E>(Sites<'a>, PhantomData<E>);
 
-impl<E: SiteEnergy> Kernel<f64> for Sites<'_, E> {
+impl<E: SiteEnergy> Kernel<f64> for OneByOne<'_, E> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
-        let Sites { frame, near, types, reach2, p, ranks, shares, sums, .. } = self;
+        let Sites { frame, near, sight, p, ranks, shares, sums } = self.0;
         let (t, starts) = (&frame.atoms.types, near.list.starts());
         let (mut tape, mut adjoints, mut found) = (Tape::<V>::new(), Adjoints::default(), Vec::new());
         let p = &p.rows::<V::Parameter, E::Prepared<V::Parameter>>(|x| V::constant(x).parameter());
@@ -123,7 +108,7 @@ impl<E: SiteEnergy> Kernel<f64> for Sites<'_, E> {
             found.clear();
             for (entry, &n) in near.list.row(rank).iter().enumerate() {
                 let (kind, d) = (t[near.list.owner(n)] as usize, near.vector(frame.cell, i, n));
-                if d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < reach2[from * types.types + kind] {
+                if sight.sees(from, kind, d[0] * d[0] + d[1] * d[1] + d[2] * d[2]) {
                     found.push((entry, kind, d));
                 }
             }
@@ -134,14 +119,18 @@ impl<E: SiteEnergy> Kernel<f64> for Sites<'_, E> {
                 SiteNeighbor { vector, distance: vector.norm_squared().sqrt(), kind }
             };
             let neighbors: Vec<SiteNeighbor<Var<V>>> = found.iter().map(place).collect();
-            let e = site::<E, Var<V>, V::Parameter>(types, from, &neighbors, p);
+            let e = site::<E, Var<V>, V::Parameter>(&sight.types, from, &neighbors, p);
             tape.backward(&[(e, V::constant(1.0))], &mut adjoints);
-            sums.add_energy(e.value().lane(0));
+            if frame.sums {
+                sums.add_energy(e.value().lane(0));
+            }
             for (&(entry, _, d), n) in found.iter().zip(&neighbors) {
                 let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| -adjoints.of(x).lane(0));
                 let f = frame.grid.force(f);
                 shares[entry] = f;
-                sums.add_virial(d, f);
+                if frame.sums {
+                    sums.add_virial(d, f);
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ use super::parameters::{ParameterTable, PreparedTable};
 use super::view::{Frame, View};
 use crate::autodiff::{Dual, Var};
 use potentials::{Coefficient, Energy, Scalar};
+use std::any::Any;
 
 /// The prepared parameters of a law's energy.
 pub type Prepared<L, P> = <<L as Law>::Energy as Energy>::Prepared<P>;
@@ -100,6 +101,8 @@ pub struct ListNeed {
     pub leave_out: [bool; 3],
     /// Whether the mirror of each entry must be known.
     pub mirrors: bool,
+    /// Whether it is read in single precision where that will do.
+    pub single: bool,
 }
 
 /// The sum of one kind of energy over a system.
@@ -197,7 +200,7 @@ pub struct Closest {
 }
 
 /// A law whose type is forgotten.
-pub trait Term: Send + Sync {
+pub trait Term: Any + Send + Sync {
     /// Its name: the energy's key in the input.
     fn name(&self) -> &str;
     /// The user's numbers.
@@ -241,6 +244,14 @@ impl<L: Law> Entry<L> {
         let prepared = PreparedTable::of::<L::Energy>(&parameters);
         law.parameters_changed(&parameters, &prepared);
         Box::new(Entry { name: name.into(), parameters, prepared, law })
+    }
+    /// The law.
+    pub fn law(&self) -> &L {
+        &self.law
+    }
+    /// The law, and the parameters that it is evaluated with.
+    pub fn parts(&mut self) -> (&mut L, &PreparedTable) {
+        (&mut self.law, &self.prepared)
     }
 }
 

@@ -3,16 +3,15 @@
 // Kernels read and write whole registers.
 #![allow(unsafe_code)]
 
-use super::chunks::{LANES, add, flush, spill};
+use super::chunks::{LANES, Totals, spill};
 use super::parameters::{ParameterTable, PreparedTable};
-use super::shares::Shares;
-use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
-use super::view::{Frame, Neighborhood, View};
+use super::shares::{Shares, Sight, Sites};
+use super::term::{Law, ListNeed, Prepared, Reach, Sink};
+use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
 use crate::autodiff::{Dual, StackTape, StackVar};
 use potentials::{Coefficient, Distance, Mask, Record, Scalar, TripletEnergy, Vec3};
 use std::marker::PhantomData;
-use std::ops::Range;
 
 /// For each triple of types (centre, neighbour, other neighbour) the row of its parameters, or `NO_ROW`.
 #[derive(Clone, Debug, Default)]
@@ -37,10 +36,7 @@ impl TypeTriples {
 
 /// A triplet energy between atoms of certain types.
 pub struct TripletLaw<E: TripletEnergy> {
-    types: TypeTriples,
-    /// Square of the reach for each pair of types; 0 for no interaction.
-    reach2: Vec<f64>,
-    list: usize,
+    sight: Sight,
     shares: Shares,
     energy: PhantomData<E>,
 }
@@ -48,7 +44,7 @@ pub struct TripletLaw<E: TripletEnergy> {
 impl<E: TripletEnergy> TripletLaw<E> {
     /// For these types.
     pub fn new(types: TypeTriples) -> Self {
-        Self { types, reach2: Vec::new(), list: 0, shares: Shares::default(), energy: PhantomData }
+        Self { sight: Sight::of(types), shares: Shares::default(), energy: PhantomData }
     }
 }
 
@@ -105,13 +101,13 @@ impl Iterator for PairsOf {
 
 /// Neighbours within reach, and the pair energies with them (half of each).
 fn features<E: TripletEnergy, S: Scalar, P: Coefficient<S>>(
-    types: &TypeTriples,
-    reach2: &[f64],
+    sight: &Sight,
     kind: usize,
     neighbors: impl Iterator<Item = (usize, Vec3<S>)>,
     p: &[E::Prepared<P>],
     out: &mut Vec<Feature<S>>,
 ) -> S {
+    let Sight { types, reach2, .. } = sight;
     let mut pairs = S::constant(0.0);
     out.clear();
     for (other, vector) in neighbors {
@@ -150,88 +146,71 @@ fn reaches<R: Record<f64>>(types: &TypeTriples, p: &PreparedTable, reach: impl F
     (0..n * n).map(of).collect()
 }
 
-pub(super) fn range(reach2: &[f64]) -> f64 {
-    reach2.iter().fold(0.0, |m: f64, &r| m.max(r)).sqrt()
-}
-
 impl<E: TripletEnergy> Law for TripletLaw<E> {
     type Energy = E;
 
     fn list_need(&self) -> Option<ListNeed> {
-        Some(ListNeed { range: range(&self.reach2), leave_out: [false; 3], mirrors: true })
+        Some(self.sight.need())
     }
     fn set_list(&mut self, list: usize) {
-        self.list = list;
+        self.sight.list = list;
     }
     fn parameters_changed(&mut self, _: &ParameterTable, p: &PreparedTable) {
-        self.reach2 = reaches::<E::Prepared<f64>>(&self.types, p, E::reach::<f64>);
+        self.sight.reach2 = reaches::<E::Prepared<f64>>(&self.sight.types, p, E::reach::<f64>);
     }
 
     fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
-        let near = &view.frame.lists[self.list];
+        let near = &view.frame.lists[self.sight.list];
         let t = &view.frame.atoms.types;
         let (mut total, mut found) = (S::constant(0.0), Vec::new());
         for i in 0..t.len() {
             let row = near.row(i).iter();
             let neighbors = row.map(|&n| (t[near.list.owner(n)] as usize, view.to_neighbor(i, n, near)));
             let kind = t[i] as usize;
-            let pairs = features::<E, S, P>(&self.types, &self.reach2, kind, neighbors, p, &mut found);
-            total = total + pairs + triplets::<E, S, P>(&self.types, kind, &found, p);
+            let pairs = features::<E, S, P>(&self.sight, kind, neighbors, p, &mut found);
+            total = total + pairs + triplets::<E, S, P>(&self.sight.types, kind, &found, p);
         }
         total
     }
 
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
-        let Self { types, reach2, list, shares, .. } = self;
-        let near = &frame.lists[*list];
-        shares.each_site(*list, near, sink, &|ranks, shares, sums| {
-            let energy = PhantomData::<E>;
-            frame.isa.double(Sites { frame, near, types, reach2, p, ranks, shares, sums, energy });
-        });
+        let Self { sight, shares, .. } = self;
+        let body = &|sites: Sites| frame.isa.double(Triplets::<E>(sites, PhantomData));
+        shares.each_site(frame, sight, p, sink, body);
     }
 
     fn reach(&self) -> Option<Reach<'_>> {
-        Some(Reach { list: self.list, types: self.types.types, cutoff2: &self.reach2 })
+        Some(self.sight.reach())
     }
 }
 
-/// The sites of some ranks: what their atoms exert on their neighbours.
-struct Sites<'a, E> {
-    frame: &'a Frame<'a>,
-    near: &'a Neighborhood,
-    types: &'a TypeTriples,
-    reach2: &'a [f64],
-    p: &'a PreparedTable,
-    ranks: Range<usize>,
-    shares: &'a mut [[f64; 3]],
-    sums: &'a mut Sums,
-    energy: PhantomData<E>,
-}
+/// The triplets around some atoms, as many at a time as there are lanes.
+struct Triplets<'a, E>(Sites<'a>, PhantomData<E>);
 
-impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
+impl<E: TripletEnergy> Kernel<f64> for Triplets<'_, E> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
-        let Sites { frame, near, types, reach2, p, ranks, shares, sums, .. } = self;
+        let Sites { frame, near, sight, p, ranks, shares, sums } = self.0;
+        let types = &sight.types;
         let (list, t) = (&near.list, &frame.atoms.types);
-        let (starts, rows) = (list.starts(), list.rows());
+        let (starts, rows) = (list.starts(), list.rows::<f64>());
         let (zero, grid) = (V::constant(0.0), V::constant(frame.grid.force_origin()));
         let rounded = |f: V| (f + grid) - grid;
-        let origin = V::constant(frame.grid.energy_origin());
         let mut found = Vec::<Known>::new();
         let first = starts[ranks.start] as usize;
         for rank in ranks {
             let shares = &mut shares[starts[rank] as usize - first..starts[rank + 1] as usize - first];
             let slot = list.slots()[rank];
-            let (kind, own) = (t[list.owner(slot)] as usize, rows[slot as usize]);
-            let mut totals = [origin; 7];
+            let (kind, own) = (t[list.owner(slot)] as usize, rows[slot as usize / 4]);
+            let mut totals = Totals::<V>::new(frame.grid);
             found.clear();
             for (entry, &n) in list.row(rank).iter().enumerate() {
-                let other = &rows[n as usize];
+                let other = &rows[n as usize / 4];
                 let vector = frame.cell.cartesian([other[0] - own[0], other[1] - own[1], other[2] - own[2]]);
                 let r2 = vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2];
                 let other = if near.kinds.is_empty() { 0 } else { t[list.owner(n)] as usize };
-                if r2 < reach2[kind * types.types + other] {
+                if sight.sees(kind, other, r2) {
                     found.push(Known { entry, kind: other, vector, r2, ..Known::default() });
                 }
             }
@@ -248,7 +227,7 @@ impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
                 let f = d.map(|d| rounded(half * d));
                 if frame.sums {
                     let own = V::first(block.len());
-                    add(&mut totals, own, e.value * 0.5, d, f);
+                    totals.add(own, e.value * 0.5, d, f);
                 }
                 let [feature, slope, x, y, z] = [g.value, g.tangent, f[0], f[1], f[2]].map(spill);
                 for (k, a) in block.iter_mut().enumerate() {
@@ -294,8 +273,8 @@ impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
                 if frame.sums {
                     let own = V::first(filled);
                     let [ax, ay, az, bx, by, bz, ..] = input;
-                    add(&mut totals, own, e.value(), [ax, ay, az], [f[0], f[1], f[2]]);
-                    add(&mut totals, own, zero, [bx, by, bz], [f[3], f[4], f[5]]);
+                    totals.add(own, e.value(), [ax, ay, az], [f[0], f[1], f[2]]);
+                    totals.add(own, zero, [bx, by, bz], [f[3], f[4], f[5]]);
                 }
                 let (f, asked) = (f.map(spill), [g[6], g[7]].map(spill));
                 for (k, &(a, b, _)) in block[..filled].iter().enumerate() {
@@ -320,7 +299,7 @@ impl<E: TripletEnergy> Kernel<f64> for Sites<'_, E> {
                 }
             }
             if frame.sums {
-                flush(totals, origin, sums);
+                totals.flush(sums);
             }
         }
     }

@@ -3,7 +3,7 @@
 // Kernels read and write whole registers.
 #![allow(unsafe_code)]
 
-use super::chunks::{CHUNK, add, each_atom, each_chunk, flush, spill};
+use super::chunks::{CHUNK, Totals, each_atom, each_chunk, spill};
 use super::parameters::PreparedTable;
 use super::term::{Law, Prepared, Sink, Sums};
 use super::view::{Frame, View};
@@ -228,7 +228,7 @@ struct Shares {
     starts: Vec<u32>,
     places: Vec<u32>,
     forces: Vec<[f64; 3]>,
-    partial: Vec<Sums>,
+    partial: Vec<[Sums; 1]>,
 }
 
 impl Shares {
@@ -283,7 +283,7 @@ impl<E: Bonded<N>, const N: usize> Law for TupleLaw<E, N> {
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { atoms, rows, shares, .. } = self;
         let Shares { forces, partial, .. } = shares;
-        each_chunk(atoms.len(), forces, N, partial, &mut sink.sums, &|range, slots, sums| {
+        each_chunk(atoms.len(), forces, N, partial, [&mut sink.sums], &|range, slots, [sums]| {
             let (atoms, rows) = (&atoms[range.clone()], &rows[range]);
             let mut measured = Measured::<N>::new();
             let geometry = PhantomData::<E::Geometry>;
@@ -378,8 +378,7 @@ impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
         let Tuples { frame, p, rows, measured, slots, sums, .. } = self;
-        let (grid, origin) = (frame.grid.force_origin(), frame.grid.energy_origin());
-        let (grid, origin) = (V::constant(grid), V::constant(origin));
+        let grid = V::constant(frame.grid.force_origin());
         let blocks = rows.chunks(V::WIDTH).zip(slots.chunks_mut(V::WIDTH * N)).enumerate();
         for (block, (rows, slots)) in blocks {
             let q: E::Prepared<V::Parameter> =
@@ -402,12 +401,12 @@ impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
                 }
             }
             if frame.sums {
-                let (own, mut totals) = (V::first(rows.len()), [origin; 7]);
+                let (own, mut totals) = (V::first(rows.len()), Totals::<V>::new(frame.grid));
                 for a in 1..N {
                     let e = if a == 1 { energy } else { V::constant(0.0) };
-                    add(&mut totals, own, e, block.x[a], forces[a]);
+                    totals.add(own, e, block.x[a], forces[a]);
                 }
-                flush(totals, origin, sums);
+                totals.flush(sums);
             }
         }
     }

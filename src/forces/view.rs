@@ -16,14 +16,19 @@ pub struct Neighborhood {
     pub kinds: Vec<u16>,
     /// The pairs left out of it.
     pub exclusions: Option<Exclusions>,
+    /// Whether there are terms that read it in single precision where that will do.
+    pub single: bool,
+    /// Whether there are terms that never do.
+    pub double: bool,
     /// The rows of all atoms in an order of their own, once somebody has asked.
     ordered: OnceLock<Vec<Vec<u32>>>,
 }
 
 impl Neighborhood {
-    /// Of a list, without the pairs that are left out of it.
-    pub fn new(list: VerletList, exclusions: Option<Exclusions>) -> Self {
-        Self { list, kinds: Vec::new(), exclusions, ordered: OnceLock::new() }
+    /// Of a list, without the pairs that are left out of it, for terms that read it in single precision, never do so, or
+    /// both.
+    pub fn new(list: VerletList, exclusions: Option<Exclusions>, single: bool, double: bool) -> Self {
+        Self { list, kinds: Vec::new(), exclusions, single, double, ordered: OnceLock::new() }
     }
     /// The neighbours of atom i, as slots, by atom and image: an order that does not change from list to list. (For
     /// what is not in a hurry: all rows are put in order when the first is asked for.)
@@ -38,11 +43,11 @@ impl Neighborhood {
     /// The vector from atom i to a neighbour of its, in nm.
     #[inline(always)]
     pub fn vector(&self, cell: &Cell, i: usize, slot: u32) -> [f64; 3] {
-        let rows = self.list.rows();
-        let (a, b) = (&rows[self.list.slots()[self.list.rank(i)] as usize], &rows[slot as usize]);
+        let rows = self.list.rows::<f64>();
+        let (a, b) = (&rows[self.list.slots()[self.list.rank(i)] as usize / 4], &rows[slot as usize / 4]);
         cell.cartesian([b[0] - a[0], b[1] - a[1], b[2] - a[2]])
     }
-    /// Brings the list and what is read with it up to date.
+    /// Brings the list and what is read with it in that precision up to date.
     ///
     /// # Errors
     /// Where there can be no such list.
@@ -52,8 +57,9 @@ impl Neighborhood {
         cell: &Cell,
         atoms: &Atoms,
         charges: &[f64],
+        precision: Precision,
     ) -> Result<(), NeighborError> {
-        let Self { list, kinds, exclusions, ordered } = self;
+        let Self { list, kinds, exclusions, single, double, ordered } = self;
         if list.update(positions, cell, exclusions.as_ref())? {
             ordered.take();
             kinds.clear();
@@ -62,7 +68,13 @@ impl Neighborhood {
                 list.entries().par_iter().map(kind).collect_into_vec(kinds);
             }
         }
-        list.refresh(positions, cell, |atom| charges[atom]);
+        let mixed = precision == Precision::Mixed;
+        if mixed && *single {
+            list.refresh_single(positions, cell, |atom| charges[atom]);
+        }
+        if !mixed || *double {
+            list.refresh(positions, cell, |atom| charges[atom]);
+        }
         Ok(())
     }
     /// Whether the entry stands for its pair where each pair is to be counted once: the one with j > i, and of an
@@ -74,6 +86,16 @@ impl Neighborhood {
     }
 }
 
+/// How precise the arithmetic of pairs is. Everything else is always in double precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// `f64`.
+    #[default]
+    Double,
+    /// Distances, energies and forces of pairs in `f32`, their sums in `f64` or as integers.
+    Mixed,
+}
+
 /// The grids that forces and energies are rounded to, so that sums do not depend on their order: each is given by a
 /// number of 1.5 · 2⁵² of its steps, to which what is added is rounded. Zero for none.
 ///
@@ -82,18 +104,21 @@ impl Neighborhood {
 pub struct Grid {
     force: f64,
     energy: f64,
+    single: f64,
 }
 
 impl Grid {
     /// No grid: sums as exact as they can be.
-    pub const NONE: Grid = Grid { force: 0.0, energy: 0.0 };
-    /// For kJ/mol and nm: forces in steps of 2⁻²⁶ kJ/mol/nm, energies in steps of 2⁻³⁶ kJ/mol.
-    pub const METRIC: Grid = Grid::of(-26, -36);
-    /// For reduced units: forces in steps of 2⁻³⁰ ε/σ, energies in steps of 2⁻⁴⁴ ε.
-    pub const REDUCED: Grid = Grid::of(-30, -44);
+    pub const NONE: Grid = Grid { force: 0.0, energy: 0.0, single: 0.0 };
+    /// For kJ/mol and nm: forces in steps of 2⁻²⁶ kJ/mol/nm, those of pairs in single precision in steps of 2⁻¹⁵
+    /// kJ/mol/nm, energies in steps of 2⁻³⁶ kJ/mol.
+    pub const METRIC: Grid = Grid::of(-26, -36, 15);
+    /// For reduced units: forces in steps of 2⁻³⁰ ε/σ, those of pairs in single precision in steps of 2⁻¹⁷ ε/σ, energies
+    /// in steps of 2⁻⁴⁴ ε.
+    pub const REDUCED: Grid = Grid::of(-30, -44, 17);
 
-    const fn of(force: i32, energy: i32) -> Grid {
-        Grid { force: Self::magic(force), energy: Self::magic(energy) }
+    const fn of(force: i32, energy: i32, single: u32) -> Grid {
+        Grid { force: Self::magic(force), energy: Self::magic(energy), single: (1u64 << single) as f64 }
     }
     /// 1.5 · 2⁵² steps of 2^exponent.
     pub(super) const fn magic(exponent: i32) -> f64 {
@@ -108,6 +133,15 @@ impl Grid {
     #[inline(always)]
     pub fn energy_origin(&self) -> f64 {
         self.energy
+    }
+    /// The steps of forces; 0 without a grid. (Those of pairs in single precision are multiples of them.)
+    pub fn force_step(&self) -> f64 {
+        self.force / Self::magic(0)
+    }
+    /// How many steps a unit of force has where pairs are in single precision; 0 without a grid.
+    #[inline(always)]
+    pub fn single_steps(&self) -> f64 {
+        self.single
     }
     /// A force, rounded.
     #[inline(always)]
@@ -134,6 +168,8 @@ pub struct Frame<'a> {
     pub grid: Grid,
     /// What kernels run on.
     pub isa: Isa,
+    /// How precise the arithmetic of pairs is.
+    pub precision: Precision,
     /// Whether energies and virial are wanted beside the forces.
     pub sums: bool,
 }

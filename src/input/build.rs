@@ -6,7 +6,7 @@ use super::raw::{self, Raw};
 use super::reader::{Document, Either, Located, Reported, toml_key};
 use super::report::{Diagnostic, Diagnostics, Place, did_you_mean};
 use super::terms;
-use crate::catalog::{BARE_CHARGES, Builder, Catalog, Ending, EnergyKind};
+use crate::catalog::{BARE_CHARGES, Builder, Catalog, Ending, EnergyKind, joints};
 use crate::forces::{Charges, Grid, Isa, Method, Setup};
 use crate::formats::{self, AtomLabel, Format, FormatError, Frame, FrameUnits, Which};
 use crate::neighbors::default_skin;
@@ -324,8 +324,9 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
         let diagnostic = Diagnostic::error(message).at(raw.forces.isa.place.clone(), "").help(help);
         return Err(document.report(diagnostic));
     }
-    let method = Method { kind: raw.forces.evaluator, isa, grid };
-    let setup = Setup { atoms: atoms.clone(), charges, joined, terms, coulomb: raw.coulomb, skin, method };
+    let method = Method { kind: raw.forces.evaluator, isa, grid, precision: raw.forces.precision };
+    let (coulomb, joints) = (raw.coulomb, joints());
+    let setup = Setup { atoms: atoms.clone(), charges, joined, terms, coulomb, skin, method, joints };
     let state = State { cell, positions, velocities, step: 0, time: 0.0 };
     Ok(Plan {
         title: raw.title,

@@ -119,6 +119,8 @@ pub struct Motion<'a> {
     pub forces_only: bool,
     masses: &'a [f64],
     source: &'a mut dyn ForceSource,
+    /// What forces are whole multiples of, or 0.
+    force_step: f64,
 }
 
 impl<'a> Motion<'a> {
@@ -149,7 +151,8 @@ impl<'a> Motion<'a> {
         forces: &'a mut Forces,
     ) -> Result<Motion<'a>, StepError> {
         check_masses(masses)?;
-        let motion = Motion { state, forces, forces_only: false, masses, source };
+        let force_step = source.force_step();
+        let motion = Motion { state, forces, forces_only: false, masses, source, force_step };
         motion.check()?;
         Ok(motion)
     }
@@ -212,11 +215,31 @@ impl<'a> Motion<'a> {
     }
 
     /// Velocities by the forces at hand for a time in ps: v ← v + F/m · t.
+    ///
+    /// Where forces are whole multiples of a step, momenta are rounded to multiples of step · t, and then a kick is exact:
+    /// the total momentum does not change by a bit, and a kick backwards undoes one. A velocity stands for the momentum
+    /// whose quotient by the mass it is nearest to; that finds its multiple again while it is below 2⁴⁹.
     fn kick(&mut self, time: f64) {
+        /// 1.5·2⁵²: in its neighbourhood the doubles are the integers.
+        const INTEGERS: f64 = 6_755_399_441_055_744.0;
+        const MOST: f64 = (1u64 << 49) as f64;
+        let unit = time * self.force_step;
+        let per_step = if unit == 0.0 { f64::INFINITY } else { 1.0 / self.force_step };
         let leaf = |_, (v, f, m): (&mut [[f64; 3]], &[[f64; 3]], &[f64])| {
             for ((v, f), m) in v.iter_mut().zip(f).zip(m) {
-                let scale = time / m;
-                *v = std::array::from_fn(|k| v[k] + scale * f[k]);
+                let multiples = m / unit;
+                let (p, n) = (v.map(|v| v * multiples), f.map(|f| f * per_step));
+                let exact = p.iter().chain(&n).all(|x| x.abs() < MOST);
+                *v = match exact {
+                    true => {
+                        let velocity = unit / m;
+                        std::array::from_fn(|k| (((p[k] + INTEGERS) - INTEGERS) + n[k]) * velocity)
+                    }
+                    false => {
+                        let scale = time / m;
+                        std::array::from_fn(|k| v[k] + scale * f[k])
+                    }
+                };
             }
         };
         chunks::each((&mut self.state.velocities[..], &self.forces.forces[..], self.masses), &leaf);

@@ -26,6 +26,19 @@ impl Axis {
         (((s - self.origin) * self.per_unit) as usize).min(self.count - 1)
     }
 
+    /// How far a bin is from the fractions between two, in reaches.
+    #[inline(always)]
+    fn gap(&self, bin: usize, low: f64, high: f64) -> f64 {
+        // (the first and the last bin go on for ever)
+        let start = if bin == 0 { f64::NEG_INFINITY } else { self.origin + bin as f64 / self.per_unit };
+        let end = match bin + 1 < self.count {
+            true => self.origin + (bin + 1) as f64 / self.per_unit,
+            false => f64::INFINITY,
+        };
+        // (a little less than exact, for rounding)
+        (start - high).max(low - end).max(0.0) / self.reach * (1.0 - 1e-9)
+    }
+
     /// The images of a fraction that are in reach of the cell.
     #[inline(always)]
     fn images(&self, s: f64) -> Range<i32> {
@@ -50,6 +63,8 @@ impl Axis {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bins {
     axes: [Axis; 3],
+    /// Whether the axes are at right angles.
+    upright: bool,
     /// Where each bin starts among the slots; the last axis runs fastest.
     starts: Vec<u32>,
     /// The atom of each slot, and which image of it.
@@ -65,11 +80,9 @@ impl Bins {
     /// Chooses the bins for neighbours within `radius` (nm) of atoms at `rows`, which lie in [-½, ½) along
     /// periodic axes. Returns the volume (nm³) over which the atoms are spread.
     pub fn choose(&mut self, cell: &Cell, rows: &[[f64; 3]], radius: f64) -> f64 {
-        let inverse = cell.inverse();
-        let height = |k: usize| {
-            let column = [inverse[0][k], inverse[1][k], inverse[2][k]];
-            1.0 / (column[0] * column[0] + column[1] * column[1] + column[2] * column[2]).sqrt()
-        };
+        let heights = heights(cell);
+        self.upright = cell.is_orthorhombic();
+        let height = |k: usize| heights[k];
         let mut bounds = [(0.0, 1.0); 3];
         let mut spread = determinant(&cell.basis()).abs();
         for k in 0..3 {
@@ -89,15 +102,15 @@ impl Bins {
                 spread *= bounds[k].1 - bounds[k].0 + reach;
             }
         }
-        // A few wide columns of short bins cost least (measured): more and narrower ones would look at fewer
-        // atoms, but in shorter runs. Not many more bins than slots.
+        // Columns of short bins: more and narrower ones would look at fewer atoms, but in shorter runs. Not many more
+        // bins than slots.
         self.expected = self
             .axes
             .iter()
             .fold(rows.len() as f64, |n, axis| n * if axis.periodic { 1.0 + 2.0 * axis.reach } else { 1.0 });
         let most = (4.0 * self.expected + 64.0).min(4e9);
         let wanted = |bounds: &[(f64, f64); 3], scale: f64| -> [f64; 3] {
-            let width = [2.0 / 3.0, 2.0 / 3.0, 0.25].map(|w| w * scale * radius);
+            let width = [0.5, 0.5, 0.25].map(|w| w * scale * radius);
             std::array::from_fn(|k| {
                 ((bounds[k].1 - bounds[k].0) * height(k) / width[k]).floor().clamp(1.0, 1e9)
             })
@@ -196,18 +209,52 @@ impl Bins {
         (self.starts, self.owners, self.images, self.places) = (starts, owners, images, places);
     }
 
-    /// Runs of slots that hold all that can be in reach of fractions s.
+    /// The column of bins that fractions s are in.
     #[inline(always)]
-    pub fn around(&self, s: [f64; 3]) -> impl Iterator<Item = Range<usize>> {
-        let [x, y, z] = &self.axes;
-        let ends = |axis: &Axis, s: f64| (axis.place(s - axis.reach), axis.place(s + axis.reach));
-        let ((x0, x1), (y0, y1), (z0, z1)) = (ends(x, s[0]), ends(y, s[1]), ends(z, s[2]));
-        let columns = (x0..=x1).flat_map(move |a| (y0..=y1).map(move |b| (a, b)));
-        columns.map(move |(a, b)| {
-            let column = (a * y.count + b) * z.count;
-            self.starts[column + z0] as usize..self.starts[column + z1 + 1] as usize
-        })
+    pub fn column(&self, s: [f64; 3]) -> usize {
+        let [a, b, _] = &self.axes;
+        a.place(s[0]) * b.count + b.place(s[1])
     }
+
+    /// Visits runs of slots, none of them empty, that hold all that can be in reach of any point whose fractions are between `low` and `high`.
+    #[inline(always)]
+    pub fn around(&self, low: [f64; 3], high: [f64; 3], mut visit: impl FnMut(Range<usize>)) {
+        let [x, y, z] = &self.axes;
+        let ends =
+            |axis: &Axis, k: usize| (axis.place(low[k] - axis.reach), axis.place(high[k] + axis.reach));
+        let ((x0, x1), (y0, y1), all) = (ends(x, 0), ends(y, 1), ends(z, 2));
+        for a in x0..=x1 {
+            let aside = x.gap(a, low[0], high[0]);
+            for b in y0..=y1 {
+                let (z0, z1) = match self.upright {
+                    false => all,
+                    // what is left of the sphere at this distance of the column
+                    true => {
+                        let left = 1.0 - aside.powi(2) - y.gap(b, low[1], high[1]).powi(2);
+                        if left < 0.0 {
+                            continue;
+                        }
+                        let reach = z.reach * left.sqrt();
+                        (z.place(low[2] - reach), z.place(high[2] + reach))
+                    }
+                };
+                let column = (a * y.count + b) * z.count;
+                let run = self.starts[column + z0] as usize..self.starts[column + z1 + 1] as usize;
+                if !run.is_empty() {
+                    visit(run);
+                }
+            }
+        }
+    }
+}
+
+/// How far it is between opposite faces of the basis, nm, also along free axes.
+fn heights(cell: &Cell) -> [f64; 3] {
+    let inverse = cell.inverse();
+    std::array::from_fn(|k| {
+        let column = [inverse[0][k], inverse[1][k], inverse[2][k]];
+        1.0 / (column[0] * column[0] + column[1] * column[1] + column[2] * column[2]).sqrt()
+    })
 }
 
 fn determinant(m: &[[f64; 3]; 3]) -> f64 {

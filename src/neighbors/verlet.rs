@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::{bins::Bins, exclusions::Exclusions};
-use crate::autodiff::lanes::{Isa, Kernel, Lanes};
+use crate::autodiff::lanes::{Element, Isa, Kernel, Lanes};
 use crate::system::{
     cell::Cell,
     positions::{Positions, Snapshot},
@@ -24,6 +24,8 @@ const CHUNK: usize = 64;
 const WAVE: usize = 256;
 /// Rows start at multiples of this, and are filled up to one: the most lanes that there are.
 const LANES: usize = 16;
+/// Atoms in a row of the order of places whose neighbours are looked for together.
+const GROUP: usize = 4;
 
 /// Why there is no neighbour list.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -109,20 +111,22 @@ pub fn default_skin(cutoff: f64, step: f64) -> f64 {
     s.max(0.02 * cutoff)
 }
 
-/// All ordered pairs (i, j, n) with |d| < cut-off + skin at the time the list was built, where
+/// All ordered pairs (i, j, n) with |d| < cut-off + skin at the time the list was built (and perhaps a few that were
+/// farther by a millionth), where
 ///
 /// d = basis · (uⱼ₊ₙ − uᵢ)
 ///
 /// and u are the rows that [`VerletList::refresh`] brings up to date, now as then: fractions of the basis, one row
 /// for every *slot*. A slot is an atom, or an image of one that is in reach of the cell; slots are sorted by place,
 /// so that neighbours stand close to each other in memory, and an image is a neighbour like any other. An atom's own
-/// images are among its neighbours when the cell is that small.
+/// images are among its neighbours when the cell is that small. Slots are named by where their rows start, in numbers:
+/// 0, 4, 8 ...
 ///
 /// Atoms have a *rank* in the order of their slots. Row number k of the list holds the neighbours of the atom of
 /// rank k, as slots, in no order that means anything: it changes from build to build (but see
 /// [`VerletList::with_mirrors`]). The difference of two rows does
 /// not: it is exact, and independent of the skin, of the age of the list and of wrapping. With (i, j, n) the list
-/// holds (j, i, −n).
+/// holds (j, i, −n), unless these are as far apart as can be.
 ///
 /// ```
 /// use md::{neighbors::VerletList, system::{cell::Cell, positions::Positions}};
@@ -150,12 +154,26 @@ pub struct VerletList {
     entries: Vec<u32>,
     mirrored: bool,
     mirrors: Vec<u32>,
-    rows: Vec<[f64; 4]>,
+    /// The rows in double and in single precision, and how long a step of a coordinate is in the latter, nm.
+    rows: Vec<Row>,
+    single_rows: Vec<[f32; 4]>,
+    unit: f64,
     builds: u64,
     tested: u64,
     // Memory that builds use again.
     fractions: Vec<[f64; 3]>,
     chunks: Vec<Chunk>,
+}
+
+/// A row in double precision. No row lies across the lines of a cache.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(32))]
+struct Row([f64; 4]);
+
+impl From<[f64; 4]> for Row {
+    fn from(row: [f64; 4]) -> Row {
+        Row(row)
+    }
 }
 
 /// The rows of a few atoms while a list is built.
@@ -167,6 +185,77 @@ struct Chunk {
     tested: u64,
     /// The longest row, when it is too long to go on.
     too_long: Option<usize>,
+    near: Candidates,
+}
+
+/// What can be near some atoms: places as seen from the first of them, in nm, and slots. There are a few more, so far
+/// away that registers can be read behind the last.
+#[derive(Clone, Debug, Default)]
+struct Candidates {
+    x: Vec<f32>,
+    y: Vec<f32>,
+    z: Vec<f32>,
+    slots: Vec<u32>,
+    /// How many of these are meant, a multiple of all lanes.
+    count: usize,
+}
+
+impl Candidates {
+    /// Looks for all that can be near the atoms in these slots.
+    #[inline(always)]
+    fn find<V: Lanes<Element = f32>>(&mut self, search: &Search, group: &[u32], origin: [f64; 3]) {
+        let bins = search.bins;
+        let (mut low, mut high) = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
+        for &slot in group {
+            let s = search.fractions[bins.owners[slot as usize / 4] as usize];
+            low = std::array::from_fn(|k| low[k].min(s[k]));
+            high = std::array::from_fn(|k| high[k].max(s[k]));
+        }
+        let mut count = 0;
+        bins.around(
+            low,
+            high,
+            #[inline(always)]
+            |run| {
+                self.make_room(count + run.len() + LANES);
+                let Self { x, y, z, slots, .. } = self;
+                for k in (0..run.len()).step_by(V::WIDTH) {
+                    // (whole registers: what is too much is written over)
+                    for ((to, from), origin) in
+                        [&mut *x, &mut *y, &mut *z].into_iter().zip(&bins.places).zip(origin)
+                    {
+                        // SAFETY: behind the last place there are as many numbers as there are lanes, and room has been
+                        // made for a whole register behind the candidates
+                        unsafe {
+                            V::narrow(from.as_ptr().add(run.start + k), origin)
+                                .store(to.as_mut_ptr().add(count + k))
+                        };
+                    }
+                    for (lane, slot) in slots[count + k..count + k + V::WIDTH].iter_mut().enumerate() {
+                        *slot = 4 * (run.start + k + lane) as u32;
+                    }
+                }
+                count += run.len();
+            },
+        );
+        let padded = count.next_multiple_of(LANES);
+        self.make_room(padded);
+        let Self { x, y, z, slots, .. } = self;
+        const FAR: f32 = 1e18;
+        [&mut *x, &mut *y, &mut *z].into_iter().for_each(|x| x[count..padded].fill(FAR));
+        slots[count..padded].fill(0);
+        self.count = padded;
+    }
+
+    /// So many there may be.
+    #[inline(always)]
+    fn make_room(&mut self, count: usize) {
+        if count > self.slots.len() {
+            let room = count.next_power_of_two();
+            [&mut self.x, &mut self.y, &mut self.z].into_iter().for_each(|x| x.resize(room, 0.0));
+            self.slots.resize(room, 0);
+        }
+    }
 }
 
 /// What every row needs to know.
@@ -209,6 +298,8 @@ impl VerletList {
             mirrored: false,
             mirrors: Vec::new(),
             rows: Vec::new(),
+            single_rows: Vec::new(),
+            unit: 1.0,
             builds: 0,
             tested: 0,
             fractions: Vec::new(),
@@ -258,7 +349,7 @@ impl VerletList {
     /// The atom that a slot, or an image in it, belongs to.
     #[inline(always)]
     pub fn owner(&self, slot: u32) -> usize {
-        self.bins.owners[slot as usize] as usize
+        self.bins.owners[slot as usize / 4] as usize
     }
 
     /// The atoms of all slots.
@@ -269,7 +360,7 @@ impl VerletList {
     /// Which image of its atom stands in a slot: those of the atoms themselves are [0, 0, 0].
     #[inline(always)]
     pub fn image(&self, slot: u32) -> [i32; 3] {
-        self.bins.images[slot as usize]
+        self.bins.images[slot as usize / 4]
     }
 
     /// Where each rank's entries start in [`VerletList::entries`]: one number an atom and the end.
@@ -292,7 +383,7 @@ impl VerletList {
     }
 
     /// For each entry (i, j, n) the index of the entry (j, i, −n), if asked for by
-    /// [`VerletList::with_mirrors`].
+    /// [`VerletList::with_mirrors`]; its own where there is none.
     pub fn mirrors(&self) -> Option<&[u32]> {
         self.mirrored.then_some(&self.mirrors)
     }
@@ -302,38 +393,71 @@ impl VerletList {
         &self.snapshot
     }
 
-    /// The rows of the slots: fractions of the basis, and a number of the caller's. See [`VerletList::refresh`].
+    /// The rows of the slots: [coordinates](Lanes::between) (fractions of the basis, but see
+    /// [`VerletList::refresh_single`]), and a number of the caller's.
     #[inline(always)]
-    pub fn rows(&self) -> &[[f64; 4]] {
-        &self.rows
+    pub fn rows<T: Element>(&self) -> &[[T; 4]] {
+        // SAFETY: a `Row` is four numbers and nothing else
+        let double = unsafe { std::slice::from_raw_parts(self.rows.as_ptr().cast(), 4 * self.rows.len()) };
+        T::either(double, self.single_rows.as_flattened()).as_chunks().0
     }
 
-    /// Brings the rows of all slots up to date; `fourth(atom)` stands at their end.
+    /// What a difference of coordinates of rows in single precision is to be multiplied with to be in nm.
+    pub fn unit(&self) -> f64 {
+        self.unit
+    }
+
+    /// Brings the rows of all slots up to date in double precision; `fourth(atom)` stands at their end.
     pub fn refresh(&mut self, positions: &Positions, cell: &Cell, fourth: impl Fn(usize) -> f64 + Sync) {
-        let Self { rows, bins, snapshot, cutoff, .. } = self;
-        rows.resize(bins.owners.len(), [0.0; 4]);
         // Where images are many, there are not enough bits for all of them beside the fraction: the grid of
         // everything is made coarser by as much.
         let big = cell.heights().map(|height| {
-            let bits = (0.5 * (0.75 + 1.5 * *cutoff / height)).log2().ceil().max(0.0);
+            let bits = (0.5 * (0.75 + 1.5 * self.cutoff / height)).log2().ceil().max(0.0);
             (bits > 0.0).then(|| 1.5 * bits.exp2())
         });
-        let tasks = rows.par_chunks_mut(2048).enumerate();
-        let (owners, images) = (&bins.owners, &bins.images);
-        tasks.for_each(|(chunk, rows)| {
-            for (k, row) in rows.iter_mut().enumerate() {
-                let slot = 2048 * chunk + k;
-                let (atom, image) = (owners[slot] as usize, images[slot]);
-                let mut s = positions.row(snapshot, atom);
-                for axis in 0..3 {
-                    if let Some(big) = big[axis] {
-                        s[axis] = (s[axis] + big) - big;
-                    }
-                    s[axis] += f64::from(image[axis]);
-                }
-                *row = [s[0], s[1], s[2], fourth(atom)];
-            }
-        });
+        let Self { rows, bins, snapshot, .. } = self;
+        let row = |atom: usize, image: [i32; 3]| {
+            let s = positions.row(snapshot, atom);
+            std::array::from_fn(|k| match big[k] {
+                Some(big) => ((s[k] + big) - big) + f64::from(image[k]),
+                None => s[k] + f64::from(image[k]),
+            })
+        };
+        refresh(rows, bins, row, fourth);
+    }
+
+    /// The same in single precision. Coordinates are then Cartesian and integers modulo 2³², of which neighbours are less
+    /// than 2³¹ apart, and as fine as that allows: the differences of neighbours, which alone mean something, have steps
+    /// of about 2⁻³⁰ cut-offs however large the cell. (For a difference to be the same whatever images stand for two
+    /// atoms, the basis is rounded to that grid, too.)
+    pub fn refresh_single(
+        &mut self,
+        positions: &Positions,
+        cell: &Cell,
+        fourth: impl Fn(usize) -> f64 + Sync,
+    ) {
+        // (with the usual skins, of less than half a cut-off, the grid depends on the cut-off alone)
+        let reach = (2.0 * self.cutoff).max(self.cutoff + 2.0 * self.skin);
+        let steps = (31.0 - reach.log2().ceil()).exp2();
+        self.unit = 1.0 / steps;
+        let basis = cell.basis().map(|b| b.map(|x| f32::coordinate(x * steps).to_bits()));
+        let Self { single_rows, bins, snapshot, .. } = self;
+        // (rows of periodic axes are seen from the middle of the cell)
+        let middle = cell.periodic().map(|periodic| if periodic { 0.5 } else { 0.0 });
+        let row = |atom: usize, image: [i32; 3]| {
+            let (s, centred) = (positions.fraction(atom), positions.row(snapshot, atom));
+            let place = cell.cartesian(s).map(|x| f32::coordinate(x * steps).to_bits());
+            let image: [u32; 3] = std::array::from_fn(|k| {
+                let periods = f32::coordinate(centred[k] + middle[k] - s[k]).to_bits();
+                periods.wrapping_add(image[k] as u32)
+            });
+            let moved = |c: usize| {
+                let along = |k: usize| basis[k][c].wrapping_mul(image[k]);
+                place[c].wrapping_add(along(0)).wrapping_add(along(1)).wrapping_add(along(2))
+            };
+            [moved(0), moved(1), moved(2)].map(f32::from_bits)
+        };
+        refresh(single_rows, bins, row, |atom| fourth(atom) as f32);
     }
 
     /// How often the list was built.
@@ -462,12 +586,13 @@ impl VerletList {
             return Err(NeighborError::TooManyImages { images, radius, heights: cell.heights() });
         }
         self.bins.fill(cell, &self.fractions);
-        let own = |&slot: &u32| self.bins.images[slot as usize] == [0; 3];
         self.slots.clear();
-        self.slots.extend((0..self.bins.owners.len() as u32).filter(own));
         self.ranks.resize(atoms, 0);
-        for (rank, &slot) in self.slots.iter().enumerate() {
-            self.ranks[self.bins.owners[slot as usize] as usize] = rank as u32;
+        for (k, (&image, &atom)) in self.bins.images.iter().zip(&self.bins.owners).enumerate() {
+            if image == [0; 3] {
+                self.ranks[atom as usize] = self.slots.len() as u32;
+                self.slots.push(4 * k as u32);
+            }
         }
 
         let search = Search {
@@ -477,8 +602,9 @@ impl VerletList {
             fractions: &self.fractions,
             positions,
             cell,
-            // a trifle more than exact, for rounding
-            radius_squared: radius * radius * (1.0 + 1e-12),
+            // a trifle more than exact, for rounding to single precision: points are less than two radii from the
+            // first of their group
+            radius_squared: radius * radius * (1.0 + 2e-6),
             in_order: self.mirrored,
             exclusions,
         };
@@ -495,7 +621,7 @@ impl VerletList {
             let chunks = &mut self.chunks[..WAVE.min(tasks - first)];
             chunks.par_iter_mut().enumerate().for_each(|(k, chunk)| {
                 let start = (first + k) * CHUNK;
-                Isa::best().double(Scan { search: &search, ranks: start..(start + CHUNK).min(atoms), chunk });
+                Isa::best().single(Scan { search: &search, ranks: start..(start + CHUNK).min(atoms), chunk });
             });
             let mut end = self.entries.len();
             for chunk in chunks.iter() {
@@ -531,6 +657,22 @@ impl VerletList {
     }
 }
 
+/// Fills the rows of all slots: the coordinates of an image of an atom, and one more number.
+fn refresh<T: Element, R: From<[T; 4]> + Copy + Default + Send>(
+    rows: &mut Vec<R>,
+    bins: &Bins,
+    row: impl Fn(usize, [i32; 3]) -> [T; 3] + Sync,
+    fourth: impl Fn(usize) -> T + Sync,
+) {
+    rows.resize(bins.owners.len(), R::default());
+    rows.par_iter_mut().zip(&bins.owners).zip(&bins.images).with_min_len(2048).for_each(
+        |((out, &atom), image)| {
+            let [x, y, z] = row(atom as usize, *image);
+            *out = [x, y, z, fourth(atom as usize)].into();
+        },
+    );
+}
+
 /// Fills the mirrors of some rows, halving them among threads.
 fn mirror(out: &mut [u32], ranks: Range<usize>, list: &VerletList) {
     if ranks.len() > CHUNK {
@@ -543,11 +685,13 @@ fn mirror(out: &mut [u32], ranks: Range<usize>, list: &VerletList) {
     for k in ranks {
         let atom = list.owner(list.slots[k]);
         let out = &mut out[list.starts[k] as usize - first..];
-        for (&slot, out) in list.row(k).iter().zip(out) {
+        for ((&slot, out), entry) in list.row(k).iter().zip(out).zip(list.starts[k]..) {
             let (other, image) = (list.rank(list.owner(slot)), list.image(slot).map(|n| -n));
             let mirrors = |&back: &u32| list.owner(back) == atom && list.image(back) == image;
-            let found = list.row(other).iter().position(mirrors).unwrap_or(0);
-            *out = list.starts[other] + found as u32;
+            *out = match list.row(other).iter().position(mirrors) {
+                Some(found) => list.starts[other] + found as u32,
+                None => entry,
+            };
         }
     }
 }
@@ -572,40 +716,97 @@ struct Scan<'a> {
     chunk: &'a mut Chunk,
 }
 
-impl Kernel<f64> for Scan<'_> {
+impl Kernel<f32> for Scan<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Lanes<Element = f64>>(self) {
+    fn run<V: Lanes<Element = f32>>(self) {
         let Scan { search, ranks, chunk } = self;
+        let bins = search.bins;
         chunk.entries.clear();
         chunk.lengths.clear();
         chunk.tested = 0;
         chunk.too_long = None;
-        for k in ranks {
-            let slot = search.slots[k];
-            let start = chunk.entries.len();
-            search.row::<V>(slot, chunk);
-            let length = chunk.entries.len() - start;
-            if length as f64 > 4.0 * MOST_NEIGHBORS {
-                chunk.too_long = Some(length);
-                return;
+        let fractions = |slot: u32| search.fractions[bins.owners[slot as usize / 4] as usize];
+        let mut next = ranks.start;
+        while next < ranks.end {
+            // atoms of one column, next to each other
+            let first = next;
+            let column = bins.column(fractions(search.slots[first]));
+            let place = |slot: u32| bins.places.each_ref().map(|x| x[slot as usize / 4]);
+            let origin = place(search.slots[first]);
+            let close = |slot: u32| {
+                let place = place(slot);
+                let [x, y, z] = [0, 1, 2].map(|k| place[k] - origin[k]);
+                x * x + y * y + z * z < search.radius_squared && bins.column(fractions(slot)) == column
+            };
+            next += 1;
+            while next < ranks.end.min(first + GROUP) && close(search.slots[next]) {
+                next += 1;
             }
-            search.exclude(slot, start, &mut chunk.entries);
-            if search.in_order {
-                let Bins { owners, images, .. } = search.bins;
-                chunk.entries[start..].sort_unstable_by_key(|&s| (owners[s as usize], images[s as usize]));
+            let group = &search.slots[first..next];
+            chunk.near.find::<V>(search, group, origin);
+            chunk.tested += (group.len() * chunk.near.count) as u64;
+            for &slot in group {
+                let start = chunk.entries.len();
+                near_one::<V>(slot, place(slot), origin, search.radius_squared, chunk);
+                let length = chunk.entries.len() - start;
+                if length as f64 > 4.0 * MOST_NEIGHBORS {
+                    chunk.too_long = Some(length);
+                    return;
+                }
+                search.exclude(slot, start, &mut chunk.entries);
+                if search.in_order {
+                    let key = |s: &u32| (bins.owners[*s as usize / 4], bins.images[*s as usize / 4]);
+                    chunk.entries[start..].sort_unstable_by_key(key);
+                }
+                let length = chunk.entries.len() - start;
+                chunk.lengths.push(length as u32);
+                chunk.entries.resize(start + length.next_multiple_of(LANES), slot);
             }
-            let length = chunk.entries.len() - start;
-            chunk.lengths.push(length as u32);
-            chunk.entries.resize(start + length.next_multiple_of(LANES), slot);
         }
+    }
+}
+
+/// Appends what is near the atom in a slot, of the candidates, to the entries.
+#[inline(always)]
+fn near_one<V: Lanes<Element = f32>>(
+    slot: u32,
+    place: [f64; 3],
+    origin: [f64; 3],
+    limit: f64,
+    chunk: &mut Chunk,
+) {
+    let Chunk { entries, near, .. } = chunk;
+    let [x, y, z] = std::array::from_fn(|k| V::constant(place[k] - origin[k]));
+    let limit = V::constant(limit);
+    let count = near.count;
+    assert!([&near.x, &near.y, &near.z].iter().all(|x| x.len() >= count) && near.slots.len() >= count);
+    entries.reserve(count + LANES);
+    let start = entries.len();
+    let mut length = start;
+    let out = entries.as_mut_ptr();
+    for at in (0..count).step_by(V::WIDTH) {
+        // SAFETY: there are multiples of all lanes of everything, and room for as many entries
+        unsafe {
+            let dx = V::load(near.x.as_ptr().add(at)) - x;
+            let dy = V::load(near.y.as_ptr().add(at)) - y;
+            let dz = V::load(near.z.as_ptr().add(at)) - z;
+            let close = dx.fma(dx, dy.fma(dy, dz * dz)).lt(limit);
+            length += V::compress(close, near.slots.as_ptr().add(at), out.add(length));
+        }
+    }
+    // SAFETY: up to here all are written
+    unsafe { entries.set_len(length) };
+    // the atom itself was found, too
+    if let Some(own) = entries[start..].iter().position(|&s| s == slot) {
+        entries.remove(start + own);
     }
 }
 
 impl Search<'_> {
     /// Drops the nearest images of what is excluded from an atom.
     fn exclude(&self, slot: u32, start: usize, entries: &mut Vec<u32>) {
-        let i = self.bins.owners[slot as usize] as usize;
+        let i = self.bins.owners[slot as usize / 4] as usize;
         for &j in self.exclusions.map_or(&[][..], |e| e.of(i)) {
             if j as usize >= self.ranks.len() {
                 continue;
@@ -616,57 +817,11 @@ impl Search<'_> {
             let sign = if low == i { 1.0 } else { -1.0 };
             let (from, to) = (self.fractions[i], self.fractions[j as usize]);
             let n: [i32; 3] = std::array::from_fn(|k| (sign * nearest[k] - (to[k] - from[k])).round() as i32);
-            let is = |&e: &u32| self.bins.owners[e as usize] == j && self.bins.images[e as usize] == n;
+            let is =
+                |&e: &u32| self.bins.owners[e as usize / 4] == j && self.bins.images[e as usize / 4] == n;
             if let Some(found) = entries[start..].iter().position(is) {
                 entries.swap_remove(start + found);
             }
-        }
-    }
-
-    /// Appends what is near the atom in a slot to the chunk's entries.
-    #[inline(always)]
-    fn row<V: Lanes<Element = f64>>(&self, slot: u32, chunk: &mut Chunk) {
-        let i = slot as usize;
-        let Chunk { entries, tested, .. } = chunk;
-        let [xs, ys, zs] = &self.bins.places;
-        let [x, y, z] = [xs[i], ys[i], zs[i]].map(V::constant);
-        let limit = V::constant(self.radius_squared);
-        let around = self.bins.around(self.fractions[self.bins.owners[i] as usize]);
-        for run in around {
-            *tested += run.len() as u64;
-            if entries.len() as f64 > 8.0 * MOST_NEIGHBORS + (CHUNK * LANES) as f64 {
-                return;
-            }
-            entries.reserve(run.len() + V::WIDTH);
-            let mut length = entries.len();
-            let out = entries.as_mut_ptr();
-            let mut at = run.start;
-            while at < run.end {
-                // SAFETY: behind the last slot there are as many numbers as there are lanes, and room has been made
-                // for a whole register behind the entries
-                unsafe {
-                    let dx = V::load(xs.as_ptr().add(at)) - x;
-                    let dy = V::load(ys.as_ptr().add(at)) - y;
-                    let dz = V::load(zs.as_ptr().add(at)) - z;
-                    let mut near = dx.fma(dx, dy.fma(dy, dz * dz)).lt(limit);
-                    if run.end - at < V::WIDTH {
-                        near = near & V::first(run.end - at);
-                    }
-                    let mut found = V::compress(near, at as u32, out.add(length));
-                    // the atom itself was found, too
-                    if i.wrapping_sub(at) < V::WIDTH {
-                        let new = std::slice::from_raw_parts_mut(out.add(length), found);
-                        if let Some(own) = new.iter().position(|&s| s == slot) {
-                            new.copy_within(own + 1.., own);
-                            found -= 1;
-                        }
-                    }
-                    length += found;
-                }
-                at += V::WIDTH;
-            }
-            // SAFETY: up to here all are written
-            unsafe { entries.set_len(length) };
         }
     }
 }

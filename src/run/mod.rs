@@ -316,6 +316,9 @@ struct Seen {
 }
 
 impl ForceSource for Watched<'_> {
+    fn force_step(&self) -> f64 {
+        self.evaluator.force_step()
+    }
     fn forces_only(
         &mut self,
         cell: &Cell,

@@ -1,7 +1,7 @@
 //! Every energy of the catalogue with every ending, and parameters for it.
 
 use super::systems::{CELLS, CLEAR, Random, Spacing, System, TYPES, chains, scattered};
-use md::catalog::{Builder, Ending, EnergyKind, Listed};
+use md::catalog::{Builder, Ending, EnergyKind, Listed, joints};
 use md::forces::pair::{Special, TypePairs};
 use md::forces::triplet::TypeTriples;
 use md::forces::{Charges, Evaluator, Method, ParameterTable, Setup, Slot, Term};
@@ -388,6 +388,7 @@ pub fn evaluator(system: &System, terms: Vec<Box<dyn Term>>, skin: f64) -> Evalu
         coulomb: COULOMB,
         skin,
         method: Method::default(),
+        joints: joints(),
     })
     .unwrap()
 }

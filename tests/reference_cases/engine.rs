@@ -3,12 +3,10 @@
 use super::json::*;
 use super::report::{Report, Tolerance};
 use md::autodiff::lanes::Isa;
-use md::catalog::{Builder, Catalog, Ending, EnergyKind, Listed};
+use md::catalog::{Builder, Catalog, Ending, EnergyKind, Listed, joints};
 use md::forces::pair::{Special, TypePairs};
 use md::forces::triplet::{NO_ROW, TypeTriples};
-use md::forces::{
-    Charges, Evaluator, ForceSource, Forces, Grid, Kind, Method, ParameterTable, Setup, Slot, Term,
-};
+use md::forces::{Charges, Evaluator, ForceSource, Forces, Kind, Method, ParameterTable, Setup, Slot, Term};
 use md::integrate::verlet::VelocityVerlet;
 use md::integrate::{Integrator, Motion};
 use md::system::{Atoms, Cell, Positions, State};
@@ -124,6 +122,7 @@ impl System {
             coulomb: self.units.coulomb,
             skin: if self.units.length == 1.0 { 0.1 } else { 0.04 },
             method: Method::default(),
+            joints: joints(),
         };
         Evaluator::new(setup).expect("an evaluator")
     }
@@ -208,7 +207,7 @@ impl Expected {
 
 /// Every way to compute forces.
 pub fn ways() -> Vec<Method> {
-    let fused = |isa| Method { kind: Kind::Fused, isa, grid: Grid::NONE };
+    let fused = |isa| Method { isa, ..Method::default() };
     let mut ways = vec![Method { kind: Kind::Tape, ..fused(Isa::Portable) }];
     ways.extend(Isa::available().into_iter().map(fused));
     #[cfg(debug_assertions)]

@@ -274,7 +274,7 @@ mod tests {
                 let rows: Vec<[V::Element; 4]> =
                     (0..99).map(|k| std::array::from_fn(|c| number(4 * k + c))).collect();
                 let table: Vec<V::Element> = (0..1000).map(number).collect();
-                let slots: Vec<u32> = (0..V::WIDTH as u32).map(|k| (k * 37 + 5) % 99).collect();
+                let slots: Vec<u32> = (0..V::WIDTH as u32).map(|k| (k * 37 + 5) % 99 * 4).collect();
                 let index: Vec<u16> = (0..V::WIDTH as u16).map(|k| (k * 377 + 5) % 1000).collect();
                 // SAFETY: everything that is asked for is there, and there is room for what is written
                 unsafe {
@@ -288,17 +288,18 @@ mod tests {
                     assert_eq!((written[0].wide(), written[V::WIDTH + 1].wide()), (0.0, 0.0));
                     let components = V::rows(rows.as_ptr(), slots.as_ptr());
                     for c in 0..4 {
-                        let want: Vec<f64> = slots.iter().map(|&s| rows[s as usize][c].wide()).collect();
+                        let want: Vec<f64> = slots.iter().map(|&s| rows[s as usize / 4][c].wide()).collect();
                         assert_eq!(lanes(components[c]), want);
                     }
                     let want: Vec<f64> = index.iter().map(|&k| table[usize::from(k)].wide()).collect();
                     assert_eq!(lanes(V::lookup(table.as_ptr(), index.as_ptr())), want);
                     for pattern in 0..1u32 << V::WIDTH {
                         let mask = V::gather(|k| f64::from(pattern >> k & 1)).lt(V::constant(0.5));
+                        let names: Vec<u32> = (0..V::WIDTH as u32).map(|k| 5 * k + 11).collect();
                         let want: Vec<u32> =
-                            (0..V::WIDTH as u32).filter(|k| pattern >> k & 1 == 0).map(|k| k + 11).collect();
+                            (0..V::WIDTH).filter(|k| pattern >> k & 1 == 0).map(|k| names[k]).collect();
                         let mut to = vec![77; V::WIDTH + 1];
-                        let count = V::compress(mask, 11, to.as_mut_ptr());
+                        let count = V::compress(mask, names.as_ptr(), to.as_mut_ptr());
                         assert_eq!((&to[..count], to[V::WIDTH]), (&want[..], 77));
                     }
                 }

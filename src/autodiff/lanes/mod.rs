@@ -76,13 +76,21 @@ use potentials::Coefficient;
 
 /// What a lane holds: `f64` or `f32`.
 pub trait Element: Copy + Default + PartialOrd + std::fmt::Debug + Send + Sync + 'static {
+    /// Whether it is `f32`.
+    const SINGLE: bool;
     /// The nearest number of this kind.
     fn nearest(x: f64) -> Self;
     /// The number, exactly.
     fn wide(self) -> f64;
+    /// A coordinate as lanes take it: see [`Lanes::between`]. It is x itself, or the integer nearest to x (modulo 2³²)
+    /// in the bits of a single-precision number.
+    fn coordinate(x: f64) -> Self;
+    /// Of what is at hand in both precisions the one.
+    fn either<'a>(double: &'a [f64], single: &'a [f32]) -> &'a [Self];
 }
 
 impl Element for f64 {
+    const SINGLE: bool = false;
     #[inline(always)]
     fn nearest(x: f64) -> f64 {
         x
@@ -91,9 +99,18 @@ impl Element for f64 {
     fn wide(self) -> f64 {
         self
     }
+    #[inline(always)]
+    fn coordinate(x: f64) -> f64 {
+        x
+    }
+    #[inline(always)]
+    fn either<'a>(double: &'a [f64], _: &'a [f32]) -> &'a [f64] {
+        double
+    }
 }
 
 impl Element for f32 {
+    const SINGLE: bool = true;
     #[inline(always)]
     fn nearest(x: f64) -> f32 {
         x as f32
@@ -101,6 +118,15 @@ impl Element for f32 {
     #[inline(always)]
     fn wide(self) -> f64 {
         f64::from(self)
+    }
+    #[inline(always)]
+    fn coordinate(x: f64) -> f32 {
+        // around 1.5·2⁵² the doubles are the integers
+        f32::from_bits((x + 6_755_399_441_055_744.0).to_bits() as u32)
+    }
+    #[inline(always)]
+    fn either<'a>(_: &'a [f64], single: &'a [f32]) -> &'a [f32] {
+        single
     }
 }
 
@@ -114,6 +140,8 @@ pub trait Lanes: Number + Send + Sync + 'static {
     type Element: Element;
     /// A parameter of an energy of which no derivative is wanted: one value a lane.
     type Parameter: Parameter<Self>;
+    /// Lanes in double precision, of which one or two hold all of these.
+    type Double: Lanes<Element = f64>;
 
     /// Lane `k` is `f(k)`; called in order.
     fn gather(f: impl FnMut(usize) -> f64) -> Self;
@@ -125,6 +153,11 @@ pub trait Lanes: Number + Send + Sync + 'static {
     fn parameter(self) -> Self::Parameter;
     /// The numbers of a parameter.
     fn of_parameter(p: Self::Parameter) -> Self;
+    /// The same in every lane, bit by bit.
+    fn all(x: Self::Element) -> Self;
+    /// Adds the numbers to sums in double precision. Those in single precision are made [odd](Lanes::odd) there, so that
+    /// one which is rounded to the grid of a sum is never a tie.
+    fn add_to(self, sums: &mut [Self::Double; 2]);
 
     /// The lanes below `count`.
     #[inline(always)]
@@ -158,14 +191,25 @@ pub trait Lanes: Number + Send + Sync + 'static {
             unsafe { *to.add(k) = Self::Element::nearest(self.lane(k)) };
         }
     }
-    /// Rows of four, turned: component c of row `slots[k]` in lane k of the c-th result.
+    /// `WIDTH` numbers in double precision from memory, less one, rounded.
+    ///
+    /// # Safety
+    /// As many must be there.
+    #[inline(always)]
+    unsafe fn narrow(from: *const f64, origin: f64) -> Self {
+        // SAFETY: so says the caller
+        Self::gather(|k| unsafe { *from.add(k) } - origin)
+    }
+    /// Rows of four, turned: component c of the row that starts at number `slots[k]`, a multiple of four, in lane k of the
+    /// c-th result.
     ///
     /// # Safety
     /// `WIDTH` slots must be there, and a row for each.
     #[inline(always)]
     unsafe fn rows(rows: *const [Self::Element; 4], slots: *const u32) -> [Self; 4] {
         // SAFETY: so says the caller
-        std::array::from_fn(|c| Self::gather(|k| unsafe { (*rows.add(*slots.add(k) as usize))[c] }.wide()))
+        let start = |k: usize| unsafe { rows.cast::<Self::Element>().add(*slots.add(k) as usize) };
+        std::array::from_fn(|c| Self::gather(|k| unsafe { *start(k).add(c) }.wide()))
     }
     /// Lane k is `table[index[k]]`.
     ///
@@ -176,47 +220,76 @@ pub trait Lanes: Number + Send + Sync + 'static {
         // SAFETY: so says the caller
         Self::gather(|k| unsafe { *table.add(usize::from(*index.add(k))) }.wide())
     }
-    /// Lane k is `table[slots[k]]`.
+    /// Lane k is `table[slots[k] / 4]`: the number that goes with the row that starts there.
     ///
     /// # Safety
     /// `WIDTH` slots must be there, and a number for each.
     #[inline(always)]
     unsafe fn pick(table: *const Self::Element, slots: *const u32) -> Self {
         // SAFETY: so says the caller
-        Self::gather(|k| unsafe { *table.add(*slots.add(k) as usize) }.wide())
+        Self::gather(|k| unsafe { *table.add(*slots.add(k) as usize / 4) }.wide())
     }
-    /// `sum` + `self` · x, where the sum stands on a grid so coarse that the product is rounded to it, in one
-    /// rounding that is never a tie: then the order of many does not matter. With a fused operation that is so if
-    /// `self` is [`odd`](Lanes::odd); without one the product is made odd.
+    /// b − a of two coordinates. In double precision they are numbers. In single precision they are integers in the
+    /// lanes' bits, whose difference (it wraps) is rounded once.
+    #[inline(always)]
+    fn between(a: Self, b: Self) -> Self {
+        b - a
+    }
+    /// `sum` + `self` · x on a grid, so that the order of many does not matter.
+    ///
+    /// In double precision the grid is the sum's own, which stands so high that the product is rounded to it, in one
+    /// rounding that is never a tie. With a fused operation that is so if `self` is [`odd`](Lanes::odd); without one the
+    /// product is made odd. In single precision the grid are the integers and the sum is one in the lanes' bits, which
+    /// wraps; products must be below 2³¹.
     #[inline(always)]
     fn onto(self, x: Self, sum: Self) -> Self {
         sum + (self * x).odd()
     }
-    /// Writes `start + k` for each lane k of the mask, in order, and returns how many these are. What stands behind
-    /// them is undefined.
+    /// What has been added [`onto`](Lanes::onto) sums that started as `origin` (0 in single precision), of all lanes.
+    #[inline(always)]
+    fn since(self, origin: Self) -> f64 {
+        (self - origin).sum()
+    }
+    /// Writes `names[k]` for each lane k of the mask, in order, and returns how many these are. What stands behind them is
+    /// undefined.
     ///
     /// # Safety
-    /// There must be room for `WIDTH` numbers, however many are written.
+    /// There must be `WIDTH` names, and room for as many, however many are written.
     #[inline(always)]
-    unsafe fn compress(mask: Self::Mask, start: u32, to: *mut u32) -> usize {
-        let bits = Self::bits(mask);
-        let mut count = 0;
-        for k in 0..Self::WIDTH as u32 {
-            // SAFETY: so says the caller
-            unsafe { *to.add(count) = start + k };
-            count += (bits >> k & 1) as usize;
-        }
-        count
+    unsafe fn compress(mask: Self::Mask, names: *const u32, to: *mut u32) -> usize {
+        // SAFETY: so says the caller
+        unsafe { compress(Self::bits(mask), Self::WIDTH, names, to) }
     }
+}
+
+/// See [`Lanes::compress`]: one by one.
+#[inline(always)]
+unsafe fn compress(bits: u32, width: usize, names: *const u32, to: *mut u32) -> usize {
+    let mut count = 0;
+    for k in 0..width {
+        // SAFETY: so says the caller
+        unsafe { *to.add(count) = *names.add(k) };
+        count += (bits >> k & 1) as usize;
+    }
+    count
 }
 
 impl Lanes for f64 {
     const WIDTH: usize = 1;
     type Element = f64;
     type Parameter = f64;
+    type Double = f64;
     #[inline(always)]
     fn gather(mut f: impl FnMut(usize) -> f64) -> f64 {
         f(0)
+    }
+    #[inline(always)]
+    fn all(x: f64) -> f64 {
+        x
+    }
+    #[inline(always)]
+    fn add_to(self, sums: &mut [f64; 2]) {
+        sums[0] += self;
     }
     #[inline(always)]
     fn lane(self, k: usize) -> f64 {

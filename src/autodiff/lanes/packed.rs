@@ -90,6 +90,29 @@ pub(crate) trait Register: Instructions {
     fn first(count: usize) -> Self::Mask;
     /// The sum of all lanes, halves added to halves.
     fn sum(self) -> f64;
+    /// A register of `f64`: one, or two of them, hold all lanes.
+    type Double: Register<Element = f64>;
+    /// See [`Lanes::add_to`].
+    fn add_to(self, sums: &mut [Packed<Self::Double>; 2]);
+    /// See [`Lanes::between`].
+    #[inline(always)]
+    fn between(a: Self, b: Self) -> Self {
+        b.sub(a)
+    }
+    /// See [`Lanes::onto`].
+    #[inline(always)]
+    fn onto(self, x: Self, sum: Self) -> Self {
+        if Self::FUSED {
+            self.fma(x, sum)
+        } else {
+            sum.add(self.mul(x).or(Self::splat(Self::Element::from_bits(1))))
+        }
+    }
+    /// See [`Lanes::since`].
+    #[inline(always)]
+    fn since(self, origin: Self) -> f64 {
+        self.sub(origin).sum()
+    }
     /// See [`Lanes::round`].
     #[inline(always)]
     fn round(self) -> Self {
@@ -106,11 +129,20 @@ pub(crate) trait Register: Instructions {
     /// # Safety
     /// As there.
     unsafe fn rows(rows: *const [Self::Element; 4], slots: *const u32) -> [Self; 4];
+    /// See [`Lanes::narrow`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn narrow(from: *const f64, origin: f64) -> Self;
     /// See [`Lanes::compress`].
     ///
     /// # Safety
     /// As there.
-    unsafe fn compress(mask: Self::Mask, start: u32, to: *mut u32) -> usize;
+    #[inline(always)]
+    unsafe fn compress(mask: Self::Mask, names: *const u32, to: *mut u32) -> usize {
+        // SAFETY: so says the caller
+        unsafe { super::compress(Self::bits(mask), Self::WIDTH, names, to) }
+    }
 }
 
 /// The lanes of a register as a number.
@@ -340,6 +372,7 @@ impl<R: Register> Lanes for Packed<R> {
     const WIDTH: usize = R::WIDTH;
     type Element = R::Element;
     type Parameter = Passive<Self>;
+    type Double = Packed<R::Double>;
     #[inline(always)]
     fn gather(mut f: impl FnMut(usize) -> f64) -> Self {
         let mut lanes = [R::Element::default(); 32];
@@ -382,8 +415,24 @@ impl<R: Register> Lanes for Packed<R> {
         Packed(self.0.or(Self::pattern(1).0))
     }
     #[inline(always)]
+    fn all(x: R::Element) -> Self {
+        Packed(R::splat(x))
+    }
+    #[inline(always)]
+    fn add_to(self, sums: &mut [Self::Double; 2]) {
+        self.0.add_to(sums);
+    }
+    #[inline(always)]
+    fn between(a: Self, b: Self) -> Self {
+        Packed(R::between(a.0, b.0))
+    }
+    #[inline(always)]
     fn onto(self, x: Self, sum: Self) -> Self {
-        if R::FUSED { self.fma(x, sum) } else { sum + (self * x).odd() }
+        Packed(self.0.onto(x.0, sum.0))
+    }
+    #[inline(always)]
+    fn since(self, origin: Self) -> f64 {
+        self.0.since(origin.0)
     }
     // SAFETY, of all below: the caller's promise is the register's
     #[inline(always)]
@@ -395,6 +444,10 @@ impl<R: Register> Lanes for Packed<R> {
         unsafe { self.0.store(to) };
     }
     #[inline(always)]
+    unsafe fn narrow(from: *const f64, origin: f64) -> Self {
+        Packed(unsafe { R::narrow(from, origin) })
+    }
+    #[inline(always)]
     unsafe fn rows(rows: *const [R::Element; 4], slots: *const u32) -> [Self; 4] {
         let [x, y, z, w] = unsafe { R::rows(rows, slots) };
         [Packed(x), Packed(y), Packed(z), Packed(w)]
@@ -402,7 +455,7 @@ impl<R: Register> Lanes for Packed<R> {
     // `lookup` stays as provided: what the compiler makes of it takes 0.22 ns a number with eight lanes, the
     // instruction that gathers 0.27 (Zen 5, benchmark `lanes`).
     #[inline(always)]
-    unsafe fn compress(mask: R::Mask, start: u32, to: *mut u32) -> usize {
-        unsafe { R::compress(mask, start, to) }
+    unsafe fn compress(mask: R::Mask, names: *const u32, to: *mut u32) -> usize {
+        unsafe { R::compress(mask, names, to) }
     }
 }

@@ -95,6 +95,34 @@ impl Lanes for F32x1 {
     const WIDTH: usize = 1;
     type Element = f32;
     type Parameter = Passive<Self>;
+    type Double = f64;
+    #[inline(always)]
+    fn all(x: f32) -> Self {
+        F32x1(x)
+    }
+    #[inline(always)]
+    fn add_to(self, sums: &mut [f64; 2]) {
+        sums[0] += f64::from(self.0).odd();
+    }
+    #[inline(always)]
+    fn between(a: Self, b: Self) -> Self {
+        F32x1(b.0.to_bits().wrapping_sub(a.0.to_bits()) as i32 as f32)
+    }
+    #[inline(always)]
+    fn onto(self, x: Self, sum: Self) -> Self {
+        let product = (self.0 * x.0).round_ties_even() as i32;
+        F32x1(f32::from_bits(sum.0.to_bits().wrapping_add(product as u32)))
+    }
+    #[inline(always)]
+    fn since(self, _: Self) -> f64 {
+        f64::from(self.0.to_bits() as i32)
+    }
+    // (bit by bit: coordinates are integers)
+    #[inline(always)]
+    unsafe fn rows(rows: *const [f32; 4], slots: *const u32) -> [Self; 4] {
+        // SAFETY: so says the caller
+        unsafe { *rows.add(*slots as usize / 4) }.map(F32x1)
+    }
     #[inline(always)]
     fn gather(mut f: impl FnMut(usize) -> f64) -> Self {
         Self::constant(f(0))

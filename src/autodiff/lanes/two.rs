@@ -116,6 +116,15 @@ impl Lanes for Two {
     const WIDTH: usize = 2;
     type Element = f64;
     type Parameter = Passive<Two>;
+    type Double = Two;
+    #[inline(always)]
+    fn all(x: f64) -> Self {
+        Two([x; 2])
+    }
+    #[inline(always)]
+    fn add_to(self, sums: &mut [Two; 2]) {
+        sums[0] = sums[0] + self;
+    }
     #[inline(always)]
     fn gather(f: impl FnMut(usize) -> f64) -> Self {
         Two(std::array::from_fn(f))

@@ -1,5 +1,6 @@
 //! The vector registers of x86-64.
 
+use super::Lanes;
 use super::packed::{Instructions, Narrow, Packed, Register, Wide};
 use std::arch::x86_64::*;
 
@@ -121,24 +122,19 @@ static POSITIONS: [u64; 256] = {
     table
 };
 
-/// `start` + the positions of four bits.
-#[inline(always)]
-fn four_positions(bits: u32, start: u32) -> __m128i {
-    unsafe {
-        let (bytes, zero) = (_mm_cvtsi32_si128(POSITIONS[bits as usize & 15] as i32), _mm_setzero_si128());
-        let positions = _mm_unpacklo_epi16(_mm_unpacklo_epi8(bytes, zero), zero);
-        _mm_add_epi32(positions, _mm_set1_epi32(start as i32))
-    }
-}
-
-/// Row number `*slot`.
+/// The row that starts at number `*slot`.
 #[inline(always)]
 unsafe fn row<E>(rows: *const [E; 4], slot: *const u32) -> *const E {
-    unsafe { rows.add(*slot as usize).cast() }
+    unsafe { rows.cast::<E>().add(*slot as usize) }
 }
 
 impl Register for __m128d {
     type Mask = Wide<Self>;
+    type Double = Self;
+    #[inline(always)]
+    fn add_to(self, sums: &mut [Packed<Self>; 2]) {
+        sums[0] = sums[0] + Packed(self);
+    }
     const FUSED: bool = false;
     const GUESSED_ROOT: bool = false;
     #[inline(always)]
@@ -166,6 +162,10 @@ impl Register for __m128d {
         unsafe { _mm_cvtsd_f64(_mm_add_sd(self, _mm_unpackhi_pd(self, self))) }
     }
     #[inline(always)]
+    unsafe fn narrow(from: *const f64, origin: f64) -> Self {
+        unsafe { Self::load(from) }.sub(Self::splat(origin))
+    }
+    #[inline(always)]
     unsafe fn rows(rows: *const [f64; 4], slots: *const u32) -> [Self; 4] {
         unsafe {
             let (p, q) = (row(rows, slots), row(rows, slots.add(1)));
@@ -174,16 +174,15 @@ impl Register for __m128d {
             [_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b), _mm_unpacklo_pd(c, d), _mm_unpackhi_pd(c, d)]
         }
     }
-    #[inline(always)]
-    unsafe fn compress(mask: Wide<Self>, start: u32, to: *mut u32) -> usize {
-        let bits = Self::bits(mask);
-        unsafe { _mm_storel_epi64(to.cast(), four_positions(bits, start)) };
-        (bits & 1) as usize + (bits >> 1) as usize
-    }
 }
 
 impl Register for __m256d {
     type Mask = Wide<Self>;
+    type Double = Self;
+    #[inline(always)]
+    fn add_to(self, sums: &mut [Packed<Self>; 2]) {
+        sums[0] = sums[0] + Packed(self);
+    }
     const FUSED: bool = true;
     const GUESSED_ROOT: bool = true;
     #[inline(always)]
@@ -219,6 +218,10 @@ impl Register for __m256d {
         unsafe { _mm256_round_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self) }
     }
     #[inline(always)]
+    unsafe fn narrow(from: *const f64, origin: f64) -> Self {
+        unsafe { Self::load(from) }.sub(Self::splat(origin))
+    }
+    #[inline(always)]
     unsafe fn rows(rows: *const [f64; 4], slots: *const u32) -> [Self; 4] {
         unsafe {
             let at = |k: usize| _mm256_loadu_pd(row(rows, slots.add(k)));
@@ -233,16 +236,15 @@ impl Register for __m256d {
             ]
         }
     }
-    #[inline(always)]
-    unsafe fn compress(mask: Wide<Self>, start: u32, to: *mut u32) -> usize {
-        let bits = Self::bits(mask);
-        unsafe { _mm_storeu_si128(to.cast(), four_positions(bits, start)) };
-        bits.count_ones() as usize
-    }
 }
 
 impl Register for __m512d {
     type Mask = Narrow<__mmask8>;
+    type Double = Self;
+    #[inline(always)]
+    fn add_to(self, sums: &mut [Packed<Self>; 2]) {
+        sums[0] = sums[0] + Packed(self);
+    }
     const FUSED: bool = true;
     const GUESSED_ROOT: bool = true;
     #[inline(always)]
@@ -282,6 +284,10 @@ impl Register for __m512d {
         unsafe { _mm512_scalef_pd(self, n) }
     }
     #[inline(always)]
+    unsafe fn narrow(from: *const f64, origin: f64) -> Self {
+        unsafe { Self::load(from) }.sub(Self::splat(origin))
+    }
+    #[inline(always)]
     unsafe fn rows(rows: *const [f64; 4], slots: *const u32) -> [Self; 4] {
         unsafe {
             // rows k and k + 2 side by side: after interleaving, the pieces of two registers stand in order
@@ -300,20 +306,34 @@ impl Register for __m512d {
             ]
         }
     }
-    #[inline(always)]
-    unsafe fn compress(mask: Narrow<__mmask8>, start: u32, to: *mut u32) -> usize {
-        unsafe {
-            let all =
-                _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(start as i32));
-            // (compressing straight to memory is very slow on some processors)
-            _mm256_storeu_si256(to.cast(), _mm256_maskz_compress_epi32(mask.0, all));
-        }
-        mask.0.count_ones() as usize
-    }
 }
 
 impl Register for __m128 {
     type Mask = Wide<Self>;
+    type Double = __m128d;
+    #[inline(always)]
+    fn add_to(self, sums: &mut [Packed<__m128d>; 2]) {
+        let (low, high) = unsafe { (_mm_cvtps_pd(self), _mm_cvtps_pd(_mm_movehl_ps(self, self))) };
+        sums[0] = sums[0] + Packed(low).odd();
+        sums[1] = sums[1] + Packed(high).odd();
+    }
+    #[inline(always)]
+    fn between(a: Self, b: Self) -> Self {
+        unsafe { _mm_cvtepi32_ps(_mm_castps_si128(b.minus(a))) }
+    }
+    #[inline(always)]
+    fn onto(self, x: Self, sum: Self) -> Self {
+        unsafe { _mm_castsi128_ps(_mm_cvtps_epi32(self.mul(x))) }.plus(sum)
+    }
+    #[inline(always)]
+    fn since(self, _: Self) -> f64 {
+        unsafe {
+            let whole = _mm_castps_si128(self);
+            let high = _mm_unpackhi_epi64(whole, whole);
+            _mm_add_pd(_mm_cvtepi32_pd(whole), _mm_cvtepi32_pd(high))
+        }
+        .sum()
+    }
     const FUSED: bool = false;
     const GUESSED_ROOT: bool = false;
     #[inline(always)]
@@ -341,6 +361,13 @@ impl Register for __m128 {
         unsafe { _mm_add_pd(_mm_cvtps_pd(self), _mm_cvtps_pd(_mm_movehl_ps(self, self))) }.sum()
     }
     #[inline(always)]
+    unsafe fn narrow(from: *const f64, origin: f64) -> Self {
+        unsafe {
+            let (low, high) = (__m128d::narrow(from, origin), __m128d::narrow(from.add(2), origin));
+            _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high))
+        }
+    }
+    #[inline(always)]
     unsafe fn rows(rows: *const [f32; 4], slots: *const u32) -> [Self; 4] {
         unsafe {
             let at = |k: usize| _mm_loadu_ps(row(rows, slots.add(k)));
@@ -350,16 +377,36 @@ impl Register for __m128 {
             [_mm_movelh_ps(xy, xy2), _mm_movehl_ps(xy2, xy), _mm_movelh_ps(zw, zw2), _mm_movehl_ps(zw2, zw)]
         }
     }
-    #[inline(always)]
-    unsafe fn compress(mask: Wide<Self>, start: u32, to: *mut u32) -> usize {
-        let bits = Self::bits(mask);
-        unsafe { _mm_storeu_si128(to.cast(), four_positions(bits, start)) };
-        bits.count_ones() as usize
-    }
 }
 
 impl Register for __m256 {
     type Mask = Wide<Self>;
+    type Double = __m256d;
+    #[inline(always)]
+    fn add_to(self, sums: &mut [Packed<__m256d>; 2]) {
+        let (low, high) = unsafe {
+            (_mm256_cvtps_pd(_mm256_castps256_ps128(self)), _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(self)))
+        };
+        sums[0] = sums[0] + Packed(low).odd();
+        sums[1] = sums[1] + Packed(high).odd();
+    }
+    #[inline(always)]
+    fn between(a: Self, b: Self) -> Self {
+        unsafe { _mm256_cvtepi32_ps(_mm256_castps_si256(b.minus(a))) }
+    }
+    #[inline(always)]
+    fn onto(self, x: Self, sum: Self) -> Self {
+        unsafe { _mm256_castsi256_ps(_mm256_cvtps_epi32(self.mul(x))) }.plus(sum)
+    }
+    #[inline(always)]
+    fn since(self, _: Self) -> f64 {
+        unsafe {
+            let whole = _mm256_castps_si256(self);
+            let (low, high) = (_mm256_castsi256_si128(whole), _mm256_extracti128_si256::<1>(whole));
+            _mm256_add_pd(_mm256_cvtepi32_pd(low), _mm256_cvtepi32_pd(high))
+        }
+        .sum()
+    }
     const FUSED: bool = true;
     const GUESSED_ROOT: bool = true;
     #[inline(always)]
@@ -399,6 +446,14 @@ impl Register for __m256 {
         unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self) }
     }
     #[inline(always)]
+    unsafe fn narrow(from: *const f64, origin: f64) -> Self {
+        unsafe {
+            let (low, high) = (__m256d::narrow(from, origin), __m256d::narrow(from.add(4), origin));
+            let low = _mm256_castps128_ps256(_mm256_cvtpd_ps(low));
+            _mm256_insertf128_ps::<1>(low, _mm256_cvtpd_ps(high))
+        }
+    }
+    #[inline(always)]
     unsafe fn rows(rows: *const [f32; 4], slots: *const u32) -> [Self; 4] {
         unsafe {
             let two = |k: usize| {
@@ -417,12 +472,13 @@ impl Register for __m256 {
         }
     }
     #[inline(always)]
-    unsafe fn compress(mask: Wide<Self>, start: u32, to: *mut u32) -> usize {
+    unsafe fn compress(mask: Wide<Self>, names: *const u32, to: *mut u32) -> usize {
         let bits = Self::bits(mask);
         unsafe {
             let bytes = _mm_cvtsi64_si128(POSITIONS[bits as usize & 255] as i64);
-            let positions = _mm256_add_epi32(_mm256_cvtepu8_epi32(bytes), _mm256_set1_epi32(start as i32));
-            _mm256_storeu_si256(to.cast(), positions);
+            let names = _mm256_loadu_si256(names.cast());
+            let found = _mm256_permutevar8x32_epi32(names, _mm256_cvtepu8_epi32(bytes));
+            _mm256_storeu_si256(to.cast(), found);
         }
         bits.count_ones() as usize
     }
@@ -430,6 +486,35 @@ impl Register for __m256 {
 
 impl Register for __m512 {
     type Mask = Narrow<__mmask16>;
+    type Double = __m512d;
+    #[inline(always)]
+    fn add_to(self, sums: &mut [Packed<__m512d>; 2]) {
+        let (low, high) = unsafe {
+            (
+                _mm512_cvtps_pd(_mm512_castps512_ps256(self)),
+                _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(self)),
+            )
+        };
+        sums[0] = sums[0] + Packed(low).odd();
+        sums[1] = sums[1] + Packed(high).odd();
+    }
+    #[inline(always)]
+    fn between(a: Self, b: Self) -> Self {
+        unsafe { _mm512_cvtepi32_ps(_mm512_castps_si512(b.minus(a))) }
+    }
+    #[inline(always)]
+    fn onto(self, x: Self, sum: Self) -> Self {
+        unsafe { _mm512_castsi512_ps(_mm512_cvtps_epi32(self.mul(x))) }.plus(sum)
+    }
+    #[inline(always)]
+    fn since(self, _: Self) -> f64 {
+        unsafe {
+            let whole = _mm512_castps_si512(self);
+            let (low, high) = (_mm512_castsi512_si256(whole), _mm512_extracti64x4_epi64::<1>(whole));
+            _mm512_add_pd(_mm512_cvtepi32_pd(low), _mm512_cvtepi32_pd(high))
+        }
+        .sum()
+    }
     const FUSED: bool = true;
     const GUESSED_ROOT: bool = true;
     #[inline(always)]
@@ -473,6 +558,14 @@ impl Register for __m512 {
         unsafe { _mm512_scalef_ps(self, n) }
     }
     #[inline(always)]
+    unsafe fn narrow(from: *const f64, origin: f64) -> Self {
+        unsafe {
+            let (low, high) = (__m512d::narrow(from, origin), __m512d::narrow(from.add(8), origin));
+            let low = _mm512_castps256_ps512(_mm512_cvtpd_ps(low));
+            _mm512_insertf32x8::<1>(low, _mm512_cvtpd_ps(high))
+        }
+    }
+    #[inline(always)]
     unsafe fn rows(rows: *const [f32; 4], slots: *const u32) -> [Self; 4] {
         unsafe {
             let at = |k: usize| _mm_loadu_ps(row(rows, slots.add(k)));
@@ -494,11 +587,11 @@ impl Register for __m512 {
         }
     }
     #[inline(always)]
-    unsafe fn compress(mask: Narrow<__mmask16>, start: u32, to: *mut u32) -> usize {
+    unsafe fn compress(mask: Narrow<__mmask16>, names: *const u32, to: *mut u32) -> usize {
         unsafe {
-            let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-            let all = _mm512_add_epi32(lanes, _mm512_set1_epi32(start as i32));
-            _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(mask.0, all));
+            // (compressing straight to memory is very slow on some processors)
+            let names = _mm512_loadu_si512(names.cast());
+            _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(mask.0, names));
         }
         mask.0.count_ones() as usize
     }
