@@ -1,6 +1,7 @@
 //! The evaluators.
 
 use super::term::{ListNeed, Sink, Sums, Term};
+use super::timings::{Clock, Timings};
 use super::view::{Frame, Grid, Neighborhood, View};
 use super::{ForceError, ForceSource, Forces};
 use crate::autodiff::lanes::Isa;
@@ -116,6 +117,7 @@ pub struct Evaluator {
     coulomb: f64,
     tape: Tape,
     adjoints: Adjoints,
+    timings: Timings,
 }
 
 impl Evaluator {
@@ -153,7 +155,20 @@ impl Evaluator {
         let ranked = vec![Vec::new(); lists.len()];
         let atom_charges = charges.of_atom.iter().map(|&k| charges.values[k as usize]).collect();
         let (tape, adjoints) = (Tape::new(), Adjoints::default());
-        Ok(Self { method, atoms, charges, atom_charges, terms, lists, ranked, coulomb, tape, adjoints })
+        let timings = Timings::of(terms.len());
+        Ok(Self {
+            method,
+            atoms,
+            charges,
+            atom_charges,
+            terms,
+            lists,
+            ranked,
+            coulomb,
+            tape,
+            adjoints,
+            timings,
+        })
     }
 
     /// The terms.
@@ -185,6 +200,16 @@ impl Evaluator {
     /// Memory of the tape's last recording, in bytes.
     pub fn tape_bytes(&self) -> usize {
         self.tape.bytes()
+    }
+
+    /// Where the time of its evaluations went.
+    pub fn timings(&self) -> &Timings {
+        &self.timings
+    }
+
+    /// The same, to begin anew.
+    pub fn timings_mut(&mut self) -> &mut Timings {
+        &mut self.timings
     }
 
     fn prepare(&mut self, cell: &Cell, positions: &Positions) -> Result<(), ForceError> {
@@ -286,17 +311,21 @@ impl Evaluator {
         sums: bool,
         out: &mut Forces,
     ) -> Result<(), ForceError> {
+        let mut clock = Clock::start();
         self.prepare(cell, positions)?;
+        clock.lap(&mut self.timings.lists);
         match self.method.kind {
-            Kind::Tape => self.on_tape(cell, positions, out),
-            Kind::Fused => self.fused(cell, positions, sums, out),
+            Kind::Tape => self.on_tape(cell, positions, &mut clock, out),
+            Kind::Fused => self.fused(cell, positions, sums, &mut clock, out),
         }
         let finite =
             out.forces.iter().flatten().chain(&out.energies).chain(&out.virial).all(|x| x.is_finite());
+        clock.lap(&mut self.timings.rest);
+        self.timings.evaluations += 1;
         if finite { Ok(()) } else { Err(self.blame(cell, positions, out)) }
     }
 
-    fn on_tape(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) {
+    fn on_tape(&mut self, cell: &Cell, positions: &Positions, clock: &mut Clock, out: &mut Forces) {
         let frame = frame!(self, cell, positions);
         self.tape.reset();
         let tape = &self.tape;
@@ -304,7 +333,12 @@ impl Evaluator {
         let moves: Vec<_> = (0..frame.atoms.len()).map(|_| Vec3::new(zero(), zero(), zero())).collect();
         let strain = [(); 3].map(|()| [(); 3].map(|()| zero()));
         let view = View { frame: &frame, moves: Some(&moves), strain: Some(strain) };
-        let energies: Vec<_> = self.terms.iter().map(|t| t.record(&view, None, None)).collect();
+        clock.lap(&mut self.timings.rest);
+        let mut energies = Vec::with_capacity(self.terms.len());
+        for (term, spent) in self.terms.iter().zip(&mut self.timings.terms) {
+            energies.push(term.record(&view, None, None));
+            clock.lap(spent);
+        }
         out.energies.clear();
         out.energies.extend(energies.iter().map(|e| e.value()));
         let total = tape.sum(&energies);
@@ -316,7 +350,7 @@ impl Evaluator {
         out.virial = [w(0, 0), w(1, 1), w(2, 2), w(0, 1), w(0, 2), w(1, 2)];
     }
 
-    fn fused(&mut self, cell: &Cell, positions: &Positions, sums: bool, out: &mut Forces) {
+    fn fused(&mut self, cell: &Cell, positions: &Positions, sums: bool, clock: &mut Clock, out: &mut Forces) {
         let frame = frame!(self, cell, positions, sums);
         let n = frame.atoms.len();
         out.forces.clear();
@@ -327,7 +361,8 @@ impl Evaluator {
             ranked.resize(n, [0.0; 3]);
         }
         let mut virial = Sums::default();
-        for term in &mut self.terms {
+        clock.lap(&mut self.timings.rest);
+        for (term, spent) in self.terms.iter_mut().zip(&mut self.timings.terms) {
             let sums = Sums::on(frame.grid.energy_origin());
             let mut sink = Sink { forces: &mut out.forces, ranked: &mut self.ranked, sums };
             term.fused(&frame, &mut sink);
@@ -335,6 +370,7 @@ impl Evaluator {
                 out.energies.push(sink.sums.totals()[0]);
                 virial.add(&sink.sums);
             }
+            clock.lap(spent);
         }
         let [_, virial @ ..] = virial.totals();
         out.virial = virial;
