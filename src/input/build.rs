@@ -540,9 +540,15 @@ fn structure(document: &Document, raw: &Raw, units: FrameUnits) -> Result<(Frame
             return Err(document.report(diagnostic));
         }
     };
-    is_file(document, &file)?;
-    let frame = formats::read_structure(&file.value, None, Which::Last, units)
-        .map_err(|e| document.report(of_file(&e, &file.place)))?;
+    let frame = match document.file(&file.value) {
+        Some(bytes) => Format::from_path(&file.value)
+            .and_then(|format| formats::read_structure_bytes(bytes, format, Which::Last, units)),
+        None => {
+            is_file(document, &file)?;
+            formats::read_structure(&file.value, None, Which::Last, units)
+        }
+    };
+    let frame = frame.map_err(|e| document.report(of_file(&e, &file.place)))?;
     for remark in &frame.remarks {
         document.report_warning(Diagnostic::warning(remark.clone()).at(file.place.clone(), ""));
     }
