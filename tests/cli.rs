@@ -831,3 +831,22 @@ fn bench_refuses_what_it_cannot_do() {
     let (out, _) = place.md("bench | --list", 0);
     assert!(out.contains("water") && out.contains("copper"), "{out}");
 }
+
+/// Molecules of `inputs/water.toml` lie across the edges of its cell, and their copies must not be torn.
+#[test]
+fn copies_of_molecules_are_whole() {
+    let place = Place::new(VERLET);
+    let input = concat!(env!("CARGO_MANIFEST_DIR"), "/inputs/water.toml");
+    let terms = |line: &str| {
+        let document: Value = serde_json::from_str(&place.md(line, 0).0).unwrap();
+        document["terms"].as_object().unwrap().clone()
+    };
+    let once = terms(&format!("energy | {input} | --json"));
+    let twice = terms(&format!("energy | {input} | --json | --set | system.repeat=[1, 2, 1]"));
+    assert_eq!(once.len(), 4);
+    for (name, energy) in once {
+        let (one, two) = (energy.as_f64().unwrap(), twice[&name].as_f64().unwrap());
+        // (positions are rounded to 2⁻⁵² of another cell)
+        assert!((two / one - 2.0).abs() < 1e-9, "{name}: {one} {two}");
+    }
+}
