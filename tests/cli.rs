@@ -780,3 +780,73 @@ fn a_killed_minimisation_goes_on_to_the_bit() {
         place.same_files("whole", "cut");
     }
 }
+
+#[test]
+fn bench_measures_and_its_phases_add_up() {
+    let place = Place::new(VERLET);
+    let (out, err) = place.md("bench | lj-4k | --threads | 1,2 | --seconds | 0.05 | --json", 0);
+    assert_eq!(err, "", "progress is for terminals");
+    let document: Value = serde_json::from_str(&out).unwrap();
+    let cases = document["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 2);
+    for (case, threads) in cases.iter().zip([1, 2]) {
+        let number = |key: &str| case[key].as_f64().unwrap_or_else(|| panic!("{key} in {case}"));
+        assert_eq!((case["system"].as_str(), case["atoms"].as_u64()), (Some("lj-4k"), Some(4000)));
+        assert_eq!(case["threads"].as_u64(), Some(threads));
+        assert!(number("steps") >= number("repeats") && number("spread") >= 0.0, "{case}");
+        assert!(case["ns_per_day"].is_null(), "reduced units have no nanoseconds");
+        let (total, rate) = (number("microseconds_per_step"), number("million_atom_steps_per_second"));
+        assert!((rate * total / 4000.0 - 1.0).abs() < 1e-12, "{case}");
+        let phases = case["phases"].as_array().unwrap();
+        let names: Vec<_> = phases.iter().map(|p| p["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["neighbour lists", "lennard-jones", "integration", "rest"]);
+        let of = |phase: &Value| phase["microseconds_per_step"].as_f64().unwrap();
+        assert!(phases.iter().all(|p| of(p) >= 0.0), "{case}");
+        let sum: f64 = phases.iter().map(of).sum();
+        // (each phase is rounded to a double once, of a whole number of nanoseconds)
+        assert!((sum / total - 1.0).abs() < 1e-12, "{sum} {total}");
+        if cfg!(target_os = "linux") {
+            // three positions, three velocities and three forces of eight bytes at least
+            assert!(number("bytes_per_atom") > 72.0, "{case}");
+        }
+    }
+    let (out, _) = place.md("bench | lj-4k | --threads | 1 | --seconds | 0.01", 0);
+    for word in ["M atom-steps/s", "spread", "lj-4k", "4,000", "integration", "total"] {
+        assert!(out.contains(word), "{word} in {out}");
+    }
+    assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 1, "no file was written");
+}
+
+#[test]
+fn bench_refuses_what_it_cannot_do() {
+    let place = Place::new(VERLET);
+    let (_, err) = place.md("bench | lj-33k", 2);
+    assert!(err.starts_with("error: there is no system `lj-33k`\nhelp: did you mean `lj-32k`?"), "{err}");
+    let (_, err) = place.md("bench | water | argon", 2);
+    assert!(err.contains("help: the systems are lj-4k, "), "{err}");
+    for line in ["bench | --threads | 0", "bench | --threads | 1,0", "bench | --seconds | 0"] {
+        let (out, err) = place.md(line, 2);
+        assert!(out.is_empty() && err.contains("invalid value '0'"), "{err}");
+    }
+    let (out, _) = place.md("bench | --list", 0);
+    assert!(out.contains("water") && out.contains("copper"), "{out}");
+}
+
+/// Molecules of `inputs/water.toml` lie across the edges of its cell, and their copies must not be torn.
+#[test]
+fn copies_of_molecules_are_whole() {
+    let place = Place::new(VERLET);
+    let input = concat!(env!("CARGO_MANIFEST_DIR"), "/inputs/water.toml");
+    let terms = |line: &str| {
+        let document: Value = serde_json::from_str(&place.md(line, 0).0).unwrap();
+        document["terms"].as_object().unwrap().clone()
+    };
+    let once = terms(&format!("energy | {input} | --json"));
+    let twice = terms(&format!("energy | {input} | --json | --set | system.repeat=[1, 2, 1]"));
+    assert_eq!(once.len(), 4);
+    for (name, energy) in once {
+        let (one, two) = (energy.as_f64().unwrap(), twice[&name].as_f64().unwrap());
+        // (positions are rounded to 2⁻⁵² of another cell)
+        assert!((two / one - 2.0).abs() < 1e-9, "{name}: {one} {two}");
+    }
+}

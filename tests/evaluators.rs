@@ -580,7 +580,8 @@ fn the_same_bits() {
 #[test]
 fn there_and_back() {
     let mut report = Report::default();
-    let mut verlet = VelocityVerlet::new(1e-4).unwrap();
+    const STEP: f64 = 1e-4;
+    let mut verlet = VelocityVerlet::new(STEP).unwrap();
     // (the bonds of FENE, made at random, break)
     let stays = |s: &&Subject| s.listed.about.name != "fene";
     for subject in
@@ -624,7 +625,7 @@ fn there_and_back() {
                 report.hold("it moved", &place, state.positions != first.positions);
                 if !subject.is_field() && !matches!(subject.listed.builder, Builder::Global { .. }) {
                     // in the units that momenta are whole multiples of
-                    let unit = 0.5 * verlet.time_step() * way.grid.force_step();
+                    let unit = 0.5 * STEP * way.grid.force_step();
                     let total = |s: &State| {
                         let p = s.velocities.iter().zip(&system.masses).map(|(v, m)| v.map(|v| v * m / unit));
                         p.map(|p| p.map(f64::round)).fold([0.0; 3], plus)

@@ -14,6 +14,7 @@
 //! }
 //! ```
 
+mod bench;
 mod check;
 mod energy;
 mod explain;
@@ -52,6 +53,8 @@ enum Command {
     Check(check::Check),
     /// Energy by term, forces, virial and pressure of the structure as it is
     Energy(energy::Energy),
+    /// Measure how fast standard systems run on this machine
+    Bench(bench::Bench),
     /// Draw curves from the energies that a run wrote
     Plot(plot::Plot),
     /// Find the nearest minimum of the energy
@@ -129,6 +132,7 @@ pub fn main(catalog: Catalog) -> ExitCode {
         Command::Run(command) => command.run(&catalog),
         Command::Check(command) => command.run(&catalog),
         Command::Energy(command) => command.run(&catalog),
+        Command::Bench(command) => command.run(&catalog),
         Command::Plot(command) => command.run(),
         Command::Minimize(command) => command.run(&catalog),
         Command::New(command) => command.run(),

@@ -2,6 +2,7 @@
 
 use super::pair::Joint;
 use super::term::{ListNeed, Sink, Sums, Term};
+use super::timings::{Clock, Timings};
 use super::view::{Frame, Grid, Neighborhood, Precision, View};
 use super::{ForceError, ForceSource, Forces};
 use crate::autodiff::lanes::Isa;
@@ -126,6 +127,7 @@ pub struct Evaluator {
     coulomb: f64,
     tape: Tape,
     adjoints: Adjoints,
+    timings: Timings,
 }
 
 impl Evaluator {
@@ -167,8 +169,8 @@ impl Evaluator {
         let ranked = vec![Vec::new(); lists.len()];
         let atom_charges = charges.of_atom.iter().map(|&k| charges.values[k as usize]).collect();
         let (tape, adjoints) = (Tape::new(), Adjoints::default());
-        let together = together(&terms, &joints);
-        let evaluator = Self {
+        let (together, timings) = (together(&terms, &joints), Timings::of(terms.len()));
+        Ok(Self {
             method,
             atoms,
             charges,
@@ -181,8 +183,8 @@ impl Evaluator {
             coulomb,
             tape,
             adjoints,
-        };
-        Ok(evaluator)
+            timings,
+        })
     }
 
     /// The terms.
@@ -214,6 +216,16 @@ impl Evaluator {
     /// Memory of the tape's last recording, in bytes.
     pub fn tape_bytes(&self) -> usize {
         self.tape.bytes()
+    }
+
+    /// Where the time of its evaluations went.
+    pub fn timings(&self) -> &Timings {
+        &self.timings
+    }
+
+    /// The same, to begin anew.
+    pub fn timings_mut(&mut self) -> &mut Timings {
+        &mut self.timings
     }
 
     /// Brings the lists up to date, for kernels in that precision.
@@ -326,18 +338,23 @@ impl Evaluator {
         sums: bool,
         out: &mut Forces,
     ) -> Result<(), ForceError> {
+        let mut clock = Clock::start();
         match self.method.kind {
             Kind::Tape => {
                 self.prepare(cell, positions)?;
-                self.on_tape(cell, positions, out);
+                clock.lap(&mut self.timings.lists);
+                self.on_tape(cell, positions, &mut clock, out);
             }
             Kind::Fused => {
                 self.prepare_in(self.method.precision, cell, positions)?;
-                self.fused(cell, positions, sums, out);
+                clock.lap(&mut self.timings.lists);
+                self.fused(cell, positions, sums, &mut clock, out);
             }
         }
         let finite =
             out.forces.iter().flatten().chain(&out.energies).chain(&out.virial).all(|x| x.is_finite());
+        clock.lap(&mut self.timings.rest);
+        self.timings.evaluations += 1;
         if finite {
             return Ok(());
         }
@@ -345,7 +362,7 @@ impl Evaluator {
         Err(self.blame(cell, positions, out))
     }
 
-    fn on_tape(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) {
+    fn on_tape(&mut self, cell: &Cell, positions: &Positions, clock: &mut Clock, out: &mut Forces) {
         let frame = frame!(self, cell, positions);
         self.tape.reset();
         let tape = &self.tape;
@@ -353,7 +370,12 @@ impl Evaluator {
         let moves: Vec<_> = (0..frame.atoms.len()).map(|_| Vec3::new(zero(), zero(), zero())).collect();
         let strain = [(); 3].map(|()| [(); 3].map(|()| zero()));
         let view = View { frame: &frame, moves: Some(&moves), strain: Some(strain) };
-        let energies: Vec<_> = self.terms.iter().map(|t| t.record(&view, None, None)).collect();
+        clock.lap(&mut self.timings.rest);
+        let mut energies = Vec::with_capacity(self.terms.len());
+        for (term, spent) in self.terms.iter().zip(&mut self.timings.terms) {
+            energies.push(term.record(&view, None, None));
+            clock.lap(spent);
+        }
         out.energies.clear();
         out.energies.extend(energies.iter().map(|e| e.value()));
         let total = tape.sum(&energies);
@@ -365,7 +387,7 @@ impl Evaluator {
         out.virial = [w(0, 0), w(1, 1), w(2, 2), w(0, 1), w(0, 2), w(1, 2)];
     }
 
-    fn fused(&mut self, cell: &Cell, positions: &Positions, sums: bool, out: &mut Forces) {
+    fn fused(&mut self, cell: &Cell, positions: &Positions, sums: bool, clock: &mut Clock, out: &mut Forces) {
         let frame = frame!(self, cell, positions, sums);
         let n = frame.atoms.len();
         out.forces.clear();
@@ -378,16 +400,20 @@ impl Evaluator {
         self.sums.clear();
         self.sums.resize(self.terms.len(), none);
         let mut sink = Sink { forces: &mut out.forces, ranked: &mut self.ranked, sums: none };
+        clock.lap(&mut self.timings.rest);
         for (k, term) in self.terms.iter_mut().enumerate() {
             if self.together.iter().all(|(_, pair)| !pair.contains(&k)) {
                 term.fused(&frame, &mut sink);
                 std::mem::swap(&mut sink.sums, &mut self.sums[k]);
+                clock.lap(&mut self.timings.terms[k]);
             }
         }
         for &(joint, [a, b]) in &self.together {
             if let Ok([first, second]) = self.terms.get_disjoint_mut([a, b]) {
                 joint.fused(&mut **first, &mut **second, &frame, &mut sink, &mut self.sums[b]);
                 std::mem::swap(&mut sink.sums, &mut self.sums[a]);
+                // (the first stands for both)
+                clock.lap(&mut self.timings.terms[a]);
             }
         }
         out.energies.clear();

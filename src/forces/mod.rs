@@ -19,6 +19,7 @@ mod parameters;
 mod shares;
 pub mod site;
 mod term;
+mod timings;
 pub mod triplet;
 pub mod tuple;
 mod view;
@@ -26,6 +27,7 @@ mod view;
 pub use evaluator::{Charges, Evaluator, Kind, Method, Setup};
 pub use parameters::{ParameterTable, PreparedTable, Slot};
 pub use term::{Closest, Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term};
+pub use timings::Timings;
 pub use view::{Frame, Grid, Neighborhood, Precision, View};
 
 pub use crate::autodiff::lanes::Isa;

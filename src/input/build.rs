@@ -12,7 +12,7 @@ use crate::formats::{self, AtomLabel, Format, FormatError, Frame, FrameUnits, Wh
 use crate::neighbors::default_skin;
 use crate::system::cell::CellError;
 use crate::system::lattice::Lattice;
-use crate::system::topology::{angles_of, dihedrals_of};
+use crate::system::topology::{angles_of, dihedrals_of, partners};
 use crate::system::{Atoms, Cell, Positions, State, Topology};
 use crate::units::UnitSystem;
 use potentials::Factor;
@@ -286,6 +286,10 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
         labels: raw.types.iter().map(|(name, _)| format!("atoms.{}.charge", name.value)).collect(),
         of_atom: atoms.types.clone(),
     };
+    let points = match raw.system.repeat.value {
+        [1, 1, 1] => points,
+        repeat => whole_molecules(&cell, repeat, &members.topology.bonds, points),
+    };
     let positions = Positions::from_cartesian(&cell, &points)
         .map_err(|e| document.report(Diagnostic::error(e.to_string()).at(structure_place.clone(), "")))?;
     apart(document, &raw, &cell, &positions, &structure_place)?;
@@ -541,9 +545,15 @@ fn structure(document: &Document, raw: &Raw, units: FrameUnits) -> Result<(Frame
             return Err(document.report(diagnostic));
         }
     };
-    is_file(document, &file)?;
-    let frame = formats::read_structure(&file.value, None, Which::Last, units)
-        .map_err(|e| document.report(of_file(&e, &file.place)))?;
+    let frame = match document.file(&file.value) {
+        Some(bytes) => Format::from_path(&file.value)
+            .and_then(|format| formats::read_structure_bytes(bytes, format, Which::Last, units)),
+        None => {
+            is_file(document, &file)?;
+            formats::read_structure(&file.value, None, Which::Last, units)
+        }
+    };
+    let frame = frame.map_err(|e| document.report(of_file(&e, &file.place)))?;
     for remark in &frame.remarks {
         document.report_warning(Diagnostic::warning(remark.clone()).at(file.place.clone(), ""));
     }
@@ -709,6 +719,47 @@ fn cell(
         document.report(Diagnostic::error(message).at(place, "").maybe_help(help))
     })?;
     Ok((cell, points))
+}
+
+/// The places of the atoms of a repeated structure, each next to the ones that it is bonded to. In the structure a bond
+/// may lead through an edge of its cell to an image; in the larger cell of the copies that would be another atom's place.
+fn whole_molecules(
+    cell: &Cell,
+    repeat: [i64; 3],
+    bonds: &[[u32; 2]],
+    mut points: Vec<[f64; 3]>,
+) -> Vec<[f64; 3]> {
+    let mut edges = cell.vectors();
+    for (edge, copies) in edges.iter_mut().zip(repeat) {
+        *edge = edge.map(|x| x / copies as f64);
+    }
+    // (where there is no such cell, there is none of the copies, which is reported)
+    let Ok(one) = Cell::new(edges, cell.periodic()) else { return points };
+    let Ok(places) = Positions::from_cartesian(&one, &points) else { return points };
+    let partners = partners(points.len(), bonds);
+    let mut seen = vec![false; points.len()];
+    let mut next = Vec::new();
+    for first in 0..points.len() {
+        if !seen[first] {
+            next.push(first);
+            seen[first] = true;
+        }
+        while let Some(i) = next.pop() {
+            for j in partners[i].iter().map(|&j| j as usize) {
+                if std::mem::replace(&mut seen[j], true) {
+                    continue;
+                }
+                next.push(j);
+                let d = one.cartesian(one.nearest(places.displacement(i, j)));
+                let near: [f64; 3] = std::array::from_fn(|k| points[i][k] + d[k]);
+                // (what is whole keeps its digits)
+                if near.iter().zip(points[j]).any(|(a, b)| (a - b).abs() > 1e-6) {
+                    points[j] = near;
+                }
+            }
+        }
+    }
+    points
 }
 
 /// Which type and molecule each atom has.

@@ -331,6 +331,7 @@ pub struct Document {
     root: Node,
     log: RefCell<Log>,
     survey: bool,
+    files: Vec<(PathBuf, Vec<u8>)>,
 }
 
 impl Document {
@@ -407,10 +408,21 @@ impl Document {
             }
         }
         if diagnostics.is_empty() {
-            Ok(Self { source, root, log: RefCell::default(), survey: false })
+            Ok(Self { source, root, log: RefCell::default(), survey: false, files: Vec::new() })
         } else {
             Err(diagnostics)
         }
+    }
+
+    /// With what a structure file holds that the document names: it is read from here and need not exist.
+    pub fn with_file(mut self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) -> Self {
+        self.files.push((beside(&self.source, path.as_ref()), bytes.into()));
+        self
+    }
+
+    /// The bytes given for a file.
+    pub fn file(&self, path: &Path) -> Option<&[u8]> {
+        self.files.iter().find(|(p, _)| p == path).map(|(_, bytes)| &bytes[..])
     }
 
     /// A document in which every table is there and every key has some allowed value: reading it with the code
@@ -418,7 +430,7 @@ impl Document {
     pub fn survey() -> Self {
         let source = Source::named("survey", "");
         let root = Node { value: Value::Table(Vec::new()), place: Place::whole(&source) };
-        Self { source, root, log: RefCell::default(), survey: true }
+        Self { source, root, log: RefCell::default(), survey: true, files: Vec::new() }
     }
 
     /// The text that was parsed.
@@ -1090,6 +1102,11 @@ pub fn path() -> FilePath {
     FilePath
 }
 
+/// A path written in a text: a relative one starts at the text's directory.
+fn beside(source: &Source, path: &Path) -> PathBuf {
+    source.path().and_then(Path::parent).map_or_else(|| path.to_owned(), |directory| directory.join(path))
+}
+
 impl Kind for FilePath {
     type Value = PathBuf;
 
@@ -1100,10 +1117,7 @@ impl Kind for FilePath {
     fn decode(&self, node: &Node, context: &mut Context) -> Option<PathBuf> {
         match &node.value {
             Value::Text(s) if s.is_empty() => context.wrong(node, "a path"),
-            Value::Text(s) => {
-                let directory = node.place.source.path().and_then(Path::parent);
-                Some(directory.map_or_else(|| PathBuf::from(s), |d| d.join(s)))
-            }
+            Value::Text(s) => Some(beside(&node.place.source, Path::new(s))),
             _ => context.wrong(node, "a path"),
         }
     }

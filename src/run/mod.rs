@@ -24,6 +24,7 @@
 //! energy with that of the integrator's reservoir. It continues from stage to stage: what new velocities or an emptied
 //! reservoir change is carried along. (A minimiser conserves nothing: after it, it starts anew.)
 
+pub mod benchmark;
 mod breakdown;
 mod folder;
 mod observers;
@@ -182,6 +183,12 @@ pub enum RunError {
     /// The plan has no stage.
     #[error("there is nothing to do: the input has no stage")]
     NoStages,
+    /// There are no steps of dynamics to be timed.
+    #[error("stage `{stage}` minimises: it has no steps of dynamics to be timed")]
+    NoDynamics {
+        /// The stage.
+        stage: String,
+    },
     /// Forces cannot be set up.
     #[error("forces cannot be computed: {0}")]
     Forces(ForceError),
@@ -225,6 +232,7 @@ impl RunError {
                 | NoFolder { .. }
                 | Memory { .. }
                 | NoStages
+                | NoDynamics { .. }
                 | Forces(_)
                 | Parameter { .. }
                 | Velocities { .. }
@@ -431,8 +439,7 @@ impl<'a> Session<'a> {
             let message = "the energy of its atoms is another one with this input".to_owned();
             return Err(RunError::Refused { path: restart_path, message });
         }
-        let ranges = evaluator.terms().iter().filter_map(|t| t.list_need()).map(|need| need.range);
-        let farthest = 0.5 * ranges.filter(|r| *r > 0.0).fold(f64::INFINITY, f64::min);
+        let farthest = farthest(&evaluator);
 
         let table_path = directory.join(files::ENERGIES);
         let trajectory_paths: Vec<PathBuf> =
@@ -653,51 +660,21 @@ impl<'a> Session<'a> {
         if self.done == 0 {
             self.begin(stage)?;
         }
-        let of_stage = |error| RunError::Parameter { stage: stage.name.clone(), error };
-        match stage.task {
-            Task::VelocityVerlet { time_step } => {
-                let integrator = VelocityVerlet::new(time_step).map_err(of_stage)?;
-                self.dynamics(stage, &mut { integrator })
-            }
-            Task::Langevin { time_step, temperature, friction } => {
-                let integrator = Langevin::new(time_step, friction, temperature, self.boltzmann, self.seed);
-                self.dynamics(stage, &mut integrator.map_err(of_stage)?)
-            }
-            Task::Fire { force, longest_move, time_step } => {
-                let fire = Fire::new(time_step, longest_move).map_err(of_stage)?;
-                self.minimize(stage, force, &mut { fire })
-            }
-            Task::Lbfgs { force, longest_move, memory } => {
-                let lbfgs = Lbfgs::new(memory, longest_move).map_err(of_stage)?;
-                self.minimize(stage, force, &mut { lbfgs })
-            }
+        match Method::of(stage, self.boltzmann, self.seed)? {
+            Method::Dynamics(mut integrator) => self.dynamics(stage, &mut *integrator),
+            Method::Minimization(mut minimizer, force) => self.minimize(stage, force, &mut *minimizer),
         }
     }
 
     /// Degrees of freedom in a stage.
     fn freedom(&self, stage: &Stage) -> usize {
-        let kept = self.momentum && !matches!(stage.task, Task::Langevin { .. });
-        degrees_of_freedom(self.atoms.len(), 0, kept)
+        freedom(stage, self.atoms.len(), self.momentum)
     }
 
     /// New velocities, if the stage wants them, and no drift.
     fn begin(&mut self, stage: &Stage) -> Result<(), RunError> {
-        if let Some(temperature) = stage.velocities {
-            let draw = MaxwellBoltzmann {
-                temperature,
-                boltzmann: self.boltzmann,
-                // other numbers for each stage; those of the first are the seed's own
-                seed: self.seed.wrapping_add((self.stage as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
-                remove_drift: stage.remove_drift,
-                scale_to: Some(self.freedom(stage)),
-            };
-            let velocities = draw.draw(&self.atoms.masses);
-            self.state.velocities =
-                velocities.map_err(|error| RunError::Velocities { stage: stage.name.clone(), error })?;
-        } else if stage.remove_drift {
-            remove_drift(&self.atoms.masses, &mut self.state.velocities);
-        }
-        Ok(())
+        let freedom = self.freedom(stage);
+        begin(stage, self.stage, &mut self.state, &self.atoms.masses, self.boltzmann, self.seed, freedom)
     }
 
     /// Writes the restart file, for the beginning of a stage or somewhere within one.
@@ -922,6 +899,74 @@ impl<'a> Session<'a> {
             return Ok(Flow::Continue(()));
         }
     }
+}
+
+/// What carries out a stage.
+enum Method {
+    Dynamics(Box<dyn Integrator>),
+    /// With the largest force component at the end.
+    Minimization(Box<dyn Minimizer>, f64),
+}
+
+impl Method {
+    /// That of a stage.
+    fn of(stage: &Stage, boltzmann: f64, seed: u64) -> Result<Self, RunError> {
+        let of_stage = |error| RunError::Parameter { stage: stage.name.clone(), error };
+        Ok(match stage.task {
+            Task::VelocityVerlet { time_step } => {
+                Self::Dynamics(Box::new(VelocityVerlet::new(time_step).map_err(of_stage)?))
+            }
+            Task::Langevin { time_step, temperature, friction } => {
+                let integrator = Langevin::new(time_step, friction, temperature, boltzmann, seed);
+                Self::Dynamics(Box::new(integrator.map_err(of_stage)?))
+            }
+            Task::Fire { force, longest_move, time_step } => {
+                Self::Minimization(Box::new(Fire::new(time_step, longest_move).map_err(of_stage)?), force)
+            }
+            Task::Lbfgs { force, longest_move, memory } => {
+                Self::Minimization(Box::new(Lbfgs::new(memory, longest_move).map_err(of_stage)?), force)
+            }
+        })
+    }
+}
+
+/// Degrees of freedom in a stage; `momentum`: whether the energy leaves the total momentum alone.
+fn freedom(stage: &Stage, atoms: usize, momentum: bool) -> usize {
+    degrees_of_freedom(atoms, 0, momentum && !matches!(stage.task, Task::Langevin { .. }))
+}
+
+/// New velocities, if the stage wants them, and no drift.
+fn begin(
+    stage: &Stage,
+    number: usize,
+    state: &mut State,
+    masses: &[f64],
+    boltzmann: f64,
+    seed: u64,
+    freedom: usize,
+) -> Result<(), RunError> {
+    if let Some(temperature) = stage.velocities {
+        let draw = MaxwellBoltzmann {
+            temperature,
+            boltzmann,
+            // other numbers for each stage; those of the first are the seed's own
+            seed: seed.wrapping_add((number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+            remove_drift: stage.remove_drift,
+            scale_to: Some(freedom),
+        };
+        let velocities = draw.draw(masses);
+        state.velocities =
+            velocities.map_err(|error| RunError::Velocities { stage: stage.name.clone(), error })?;
+    } else if stage.remove_drift {
+        remove_drift(masses, &mut state.velocities);
+    }
+    Ok(())
+}
+
+/// Half the shortest cut-off: no atom should go farther in a step.
+fn farthest(evaluator: &Evaluator) -> f64 {
+    let ranges = evaluator.terms().iter().filter_map(|t| t.list_need()).map(|need| need.range);
+    0.5 * ranges.filter(|r| *r > 0.0).fold(f64::INFINITY, f64::min)
 }
 
 /// Why a stage failed.

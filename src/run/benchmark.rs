@@ -1,0 +1,240 @@
+//! How fast a plan runs: its stages without files, and a clock.
+//!
+//! A [`Benchmark`] carries out all stages of a plan but the last, and then times steps of the last one, of which its
+//! number of steps is no part. A step is that of a run: the integrator, the neighbour lists, the forces, energies and
+//! virial where a row of them would be due, and the test of velocities. Rows, frames and restart files are left out.
+//!
+//! Neighbour lists cost nothing in most steps and much in some. Therefore a [`Sample`] ends with a step that builds one,
+//! where the next begins: it holds a whole number of their lives, unless that takes too long (in a crystal lists may
+//! live for ever).
+
+use super::{
+    Method, RunError, begin, breakdown, conserves_momentum, farthest, freedom, term_names, too_fast,
+};
+use crate::forces::{Evaluator, ForceError, ForceSource, Forces};
+use crate::input::plan::{Plan, Stage};
+use crate::integrate::minimize::Until;
+use crate::integrate::{Integrator, Motion, StepError};
+use crate::system::{Atoms, Cell, Positions, State};
+use std::cell::Cell as Mutable;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A system whose steps are timed.
+pub struct Benchmark {
+    atoms: Arc<Atoms>,
+    state: State,
+    forces: Forces,
+    evaluator: Evaluator,
+    names: Vec<String>,
+    stage: Stage,
+    integrator: Box<dyn Integrator>,
+    farthest: f64,
+}
+
+/// Steps that were timed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// How many.
+    pub steps: u64,
+    /// What they took.
+    pub time: Duration,
+    /// What each phase of them took: neighbour lists, each term of the energy by its name, integration, and the rest,
+    /// with which they add up to the whole.
+    pub phases: Vec<(String, Duration)>,
+    /// How many neighbour lists were built.
+    pub list_builds: u64,
+}
+
+/// An evaluator whose builds of lists are seen while a [`Motion`] has hold of it.
+struct Counted<'a> {
+    evaluator: &'a mut Evaluator,
+    builds: &'a Mutable<u64>,
+}
+
+impl ForceSource for Counted<'_> {
+    fn evaluate(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) -> Result<(), ForceError> {
+        let result = self.evaluator.evaluate(cell, positions, out);
+        self.builds.set(self.evaluator.list_builds());
+        result
+    }
+    fn forces_only(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        out: &mut Forces,
+    ) -> Result<(), ForceError> {
+        let result = self.evaluator.forces_only(cell, positions, out);
+        self.builds.set(self.evaluator.list_builds());
+        result
+    }
+}
+
+impl Benchmark {
+    /// Carries out all stages but the last, and begins that.
+    ///
+    /// # Errors
+    /// A plan whose last stage is none that integrates, or whose earlier stages cannot be carried out.
+    pub fn start(plan: Plan) -> Result<Self, RunError> {
+        let Plan { atoms, mut state, setup, mut stages, boltzmann, seed, .. } = plan;
+        let last = stages.pop().ok_or(RunError::NoStages)?;
+        let Method::Dynamics(integrator) = Method::of(&last, boltzmann, seed)? else {
+            return Err(RunError::NoDynamics { stage: last.name });
+        };
+        let names = term_names(&setup.terms);
+        let mut evaluator = Evaluator::new(setup).map_err(RunError::Forces)?;
+        let mut forces = Forces::default();
+        let momentum = evaluator
+            .evaluate(&state.cell, &state.positions, &mut forces)
+            .and_then(|()| conserves_momentum(&mut evaluator, &state))
+            .map_err(|error| broken(&last, 0, StepError::Forces { step: 0, error }))?;
+        let masses = &atoms.masses;
+        for (k, stage) in stages.iter().enumerate() {
+            let freedom = freedom(stage, atoms.len(), momentum);
+            begin(stage, k, &mut state, masses, boltzmann, seed, freedom)?;
+            let mut motion = Motion::resume(&mut state, masses, &mut evaluator, &mut forces)
+                .map_err(|error| broken(stage, 0, error))?;
+            let carried_out = match Method::of(stage, boltzmann, seed)? {
+                Method::Dynamics(mut integrator) => {
+                    motion.forces_only = true;
+                    (0..stage.steps).try_for_each(|_| integrator.step(&mut motion))
+                }
+                Method::Minimization(mut minimizer, force) => {
+                    let until = Until { force, steps: stage.steps };
+                    minimizer.go_on(&mut motion, &until, &mut |_| ControlFlow::Continue(())).map(drop)
+                }
+            };
+            let carried_out = carried_out.and_then(|()| motion.complete());
+            carried_out.map_err(|error| broken(stage, state.step, error))?;
+        }
+        let freedom = freedom(&last, atoms.len(), momentum);
+        begin(&last, stages.len(), &mut state, masses, boltzmann, seed, freedom)?;
+        let farthest = farthest(&evaluator);
+        Ok(Self { atoms, state, forces, evaluator, names, stage: last, integrator, farthest })
+    }
+
+    /// Number of atoms.
+    pub fn atoms(&self) -> usize {
+        self.atoms.len()
+    }
+
+    /// The time step in ps (or τ).
+    pub fn time_step(&self) -> f64 {
+        self.integrator.time_step()
+    }
+
+    /// Takes steps for that long, and then until a neighbour list is built, but not for more than twice as long.
+    ///
+    /// # Errors
+    /// A system that breaks down.
+    pub fn sample(&mut self, least: Duration) -> Result<Sample, RunError> {
+        let Self { atoms, state, forces, evaluator, names, stage, integrator, farthest } = self;
+        evaluator.timings_mut().reset();
+        let first = evaluator.list_builds();
+        let builds = Mutable::new(first);
+        let mut source = Counted { evaluator, builds: &builds };
+        let mut motion = Motion::resume(state, &atoms.masses, &mut source, forces)
+            .map_err(|error| broken(stage, 0, error))?;
+        let time_step = integrator.time_step();
+        let (mut steps, mut stepping) = (0, Duration::ZERO);
+        let begun = Instant::now();
+        let time = loop {
+            let before = builds.get();
+            let next = motion.state.step + 1;
+            let row = next.is_multiple_of(stage.energies_every);
+            motion.forces_only = !row;
+            let clock = Instant::now();
+            let stepped = integrator.step(&mut motion);
+            stepping += clock.elapsed();
+            stepped.map_err(|error| broken(stage, next - 1, error))?;
+            if row {
+                std::hint::black_box(motion.kinetic_energy());
+            }
+            if row || next.is_multiple_of(10) {
+                too_fast(motion.state, time_step, *farthest).map_err(|fast| {
+                    let what = format!("atom {} moves too far in one step", fast.atom + 1);
+                    Box::new(breakdown::Breakdown::at_start(&stage.name, next, what))
+                })?;
+            }
+            steps += 1;
+            let time = begun.elapsed();
+            if time >= least && (builds.get() > before || time >= 2 * least) {
+                break time;
+            }
+        };
+        let spent = evaluator.timings();
+        let mut phases = vec![("neighbour lists".to_owned(), spent.lists)];
+        phases.extend(names.iter().cloned().zip(spent.terms.iter().copied()));
+        phases.push(("integration".to_owned(), stepping.saturating_sub(spent.total())));
+        let rest = time.saturating_sub(phases.iter().map(|(_, spent)| *spent).sum());
+        phases.push(("rest".to_owned(), rest));
+        Ok(Sample { steps, time, phases, list_builds: builds.get() - first })
+    }
+}
+
+/// A stage that broke down after step `now`.
+fn broken(stage: &Stage, now: u64, error: StepError) -> RunError {
+    let (step, what) = breakdown::in_words(&error, now);
+    Box::new(breakdown::Breakdown::at_start(&stage.name, step, what)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::reader::Document;
+
+    const INPUT: &str = r#"
+        units = "lj"
+        [system.lattice]
+        kind = "fcc"
+        types = ["A"]
+        density = 0.8
+        repeat = [3, 3, 3]
+        [atoms.A]
+        mass = 1.0
+        [pair.lennard-jones]
+        cutoff = 2.0
+        [pair.lennard-jones.types]
+        A = { epsilon = 1.0, sigma = 1.0 }
+        [[stage]]
+        name = "down"
+        steps = 3
+        minimizer.fire = {}
+        [[stage]]
+        name = "warm"
+        steps = 5
+        velocities = 1.5
+        integrator.langevin = { time-step = 0.004, temperature = 1.2, friction = 1.0 }
+        [[stage]]
+        name = "timed"
+        steps = 0
+        integrator.velocity-verlet = { time-step = 0.004 }
+    "#;
+
+    fn plan(text: &str) -> Plan {
+        Plan::of(&Document::parse("in.toml", text, &[]).unwrap(), &crate::catalog()).unwrap()
+    }
+
+    #[test]
+    fn phases_add_up_and_steps_are_taken() {
+        let mut benchmark = Benchmark::start(plan(INPUT)).unwrap();
+        assert_eq!((benchmark.atoms(), benchmark.time_step()), (108, 0.004));
+        assert_eq!(benchmark.state.step, 5, "the stage before the last one was carried out");
+        let sample = benchmark.sample(Duration::from_millis(3)).unwrap();
+        assert_eq!(benchmark.state.step, 5 + sample.steps);
+        let names: Vec<&str> = sample.phases.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["neighbour lists", "lennard-jones", "integration", "rest"]);
+        assert_eq!(sample.phases.iter().map(|(_, spent)| *spent).sum::<Duration>(), sample.time);
+        assert!(sample.time >= Duration::from_millis(3));
+        // (a sample of no time is a step, which the evaluator has seen)
+        let step = benchmark.sample(Duration::ZERO).unwrap();
+        assert_eq!((step.steps, benchmark.evaluator.timings().evaluations), (1, 1));
+    }
+
+    #[test]
+    fn a_minimisation_has_no_speed() {
+        let (text, _) = INPUT.split_once("[[stage]]\n        name = \"warm\"").unwrap();
+        assert!(matches!(Benchmark::start(plan(text)), Err(RunError::NoDynamics { .. })));
+    }
+}
