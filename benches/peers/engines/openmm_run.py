@@ -42,6 +42,8 @@ def water(cell, names, positions, velocities):
         bonds.addBond(i, i + 1, 0.1012, stiffness)
         bonds.addBond(i, i + 2, 0.1012, stiffness)
         angles.addAngle(i + 1, i, i + 2, math.radians(113.24), 75.90 * KCAL)
+    for part in (bonds, angles):  # molecules may lie across the faces of the cell
+        part.setUsesPeriodicBoundaryConditions(True)
     for part in (force, bonds, angles):
         system.addForce(part)
     scale = lambda rows: [[0.1 * x for x in row] for row in rows]
