@@ -12,31 +12,33 @@ struct Axis {
     periodic: bool,
     /// Number of bins.
     count: usize,
-    /// Where the first bin starts, and bins per unit of fraction.
+    /// Where the first bin starts, bins per unit of fraction, and how wide they are (infinite if there is but one).
     origin: f64,
     per_unit: f64,
-    /// How far to look, as a fraction.
+    width: f64,
+    /// One less than `count`.
+    last: f64,
+    /// How far to look, as a fraction, and its inverse, a little less than exact.
     reach: f64,
+    per_reach: f64,
 }
 
 impl Axis {
     #[inline(always)]
     fn place(&self, s: f64) -> usize {
-        // The cast saturates: what is below the first bin belongs to it.
-        (((s - self.origin) * self.per_unit) as usize).min(self.count - 1)
+        // What is below the first bin belongs to it, as does what is no number.
+        ((s - self.origin) * self.per_unit).max(0.0).min(self.last) as u32 as usize
     }
 
     /// How far a bin is from the fractions between two, in reaches.
     #[inline(always)]
     fn gap(&self, bin: usize, low: f64, high: f64) -> f64 {
         // (the first and the last bin go on for ever)
-        let start = if bin == 0 { f64::NEG_INFINITY } else { self.origin + bin as f64 / self.per_unit };
-        let end = match bin + 1 < self.count {
-            true => self.origin + (bin + 1) as f64 / self.per_unit,
-            false => f64::INFINITY,
-        };
+        let start = self.origin + bin as f64 * self.width;
+        let below = if bin == 0 { 0.0 } else { start - high };
+        let above = if bin + 1 == self.count { 0.0 } else { low - (start + self.width) };
         // (a little less than exact, for rounding)
-        (start - high).max(low - end).max(0.0) / self.reach * (1.0 - 1e-9)
+        below.max(above).max(0.0) * self.per_reach
     }
 
     /// The images of a fraction that are in reach of the cell.
@@ -89,7 +91,8 @@ impl Bins {
             // A little more than exact, for rounding.
             let reach = radius / height(k) * (1.0 + 1e-9) + 1e-12;
             let periodic = cell.periodic()[k];
-            self.axes[k] = Axis { periodic, reach, ..Axis::default() };
+            let per_reach = (1.0 - 1e-9) / reach;
+            self.axes[k] = Axis { periodic, reach, per_reach, ..Axis::default() };
             bounds[k] = if periodic {
                 (-0.5 - reach, 0.5 + reach)
             } else if rows.is_empty() {
@@ -110,7 +113,7 @@ impl Bins {
             .fold(rows.len() as f64, |n, axis| n * if axis.periodic { 1.0 + 2.0 * axis.reach } else { 1.0 });
         let most = (4.0 * self.expected + 64.0).min(4e9);
         let wanted = |bounds: &[(f64, f64); 3], scale: f64| -> [f64; 3] {
-            let width = [0.5, 0.5, 0.25].map(|w| w * scale * radius);
+            let width = [2.0 / 3.0, 2.0 / 3.0, 0.25].map(|w| w * scale * radius);
             std::array::from_fn(|k| {
                 ((bounds[k].1 - bounds[k].0) * height(k) / width[k]).floor().clamp(1.0, 1e9)
             })
@@ -142,6 +145,8 @@ impl Bins {
             axis.count = counts[k] as usize;
             axis.origin = low;
             axis.per_unit = if high > low { counts[k] / (high - low) } else { 0.0 };
+            axis.width = 1.0 / axis.per_unit;
+            axis.last = counts[k] - 1.0;
         }
         spread
     }

@@ -25,7 +25,7 @@ const WAVE: usize = 256;
 /// Rows start at multiples of this, and are filled up to one: the most lanes that there are.
 const LANES: usize = 16;
 /// Atoms in a row of the order of places whose neighbours are looked for together.
-const GROUP: usize = 4;
+const GROUP: usize = 6;
 
 /// Why there is no neighbour list.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
