@@ -641,16 +641,7 @@ impl<T: Element, A: Part, B: Part> Kernel<T> for Rows<'_, A, B> {
             let mut careful = None;
             loop {
                 // a loop for each case, without a branch in it
-                let pull = if !B::IS {
-                    row::<V, A, Nobody>(
-                        &mut blocks,
-                        k,
-                        [&of_a, &of_b],
-                        frame,
-                        &mut careful,
-                        [&mut totals, &mut of_second],
-                    )
-                } else if !b.has(kind) {
+                let pull = if !B::IS || !b.has(kind) {
                     row::<V, A, Nobody>(
                         &mut blocks,
                         k,
