@@ -37,7 +37,7 @@ fn ways() -> Vec<Method> {
     let fused = |isa| Method { isa, ..Method::default() };
     let mut ways = vec![Method { kind: Kind::Tape, ..fused(Isa::Portable) }];
     ways.extend(Isa::available().into_iter().map(fused));
-    #[cfg(debug_assertions)]
+    #[cfg(all(debug_assertions, not(target_arch = "x86_64")))]
     ways.push(fused(Isa::Two));
     ways
 }
@@ -100,7 +100,7 @@ fn energy_scale(f: &Forces) -> f64 {
 fn names(way: Method) -> &'static str {
     match (way.kind, way.isa) {
         (Kind::Tape, _) => "tape",
-        #[cfg(debug_assertions)]
+        #[cfg(all(debug_assertions, not(target_arch = "x86_64")))]
         (_, Isa::Two) => "two lanes",
         (_, isa) => isa.name(),
     }
