@@ -11,6 +11,10 @@ from common import measure, read_start, report
 
 START, STEPS, PRECISION = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 jax.config.update("jax_enable_x64", PRECISION == "64")
+# to compile takes far longer than to run: what was compiled once is kept for the next run
+jax.config.update("jax_compilation_cache_dir", os.path.join(os.path.dirname(START), "..", "jax-cache"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 import jax.numpy as jnp
 from jax_md import energy, partition, simulate, space
 from importlib.metadata import version
