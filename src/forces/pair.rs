@@ -477,9 +477,10 @@ impl<'a, V: Lanes> Blocks<'a, V> {
         let list = &self.near.list;
         self.next = list.starts()[k] as usize;
         self.end = self.next + list.row(k).len();
-        let [x, y, z, fourth] = self.rows[list.slots()[k] as usize / 4].map(V::all);
-        self.own = [x, y, z];
-        fourth
+        // (written out: the standard library's `map` is not inlined)
+        let [x, y, z, fourth] = self.rows[list.slots()[k] as usize / 4];
+        self.own = [V::all(x), V::all(y), V::all(z)];
+        V::all(fourth)
     }
 
     /// The next neighbours.
