@@ -781,11 +781,12 @@ impl<V: Lanes> Pull<V> {
             }
         }
     }
-    /// Whether integers may have overflowed, where no vector is longer than this.
+    /// Whether integers may have overflowed in a lane, where no vector is longer than this.
     #[inline(always)]
     pub fn may_overflow(&self, longest: f64) -> bool {
-        let fine = self.size.sum() * longest < 2e9;
-        self.steps != 0.0 && !fine
+        // (not a number is no small one)
+        let small = self.size.lt(V::constant(2e9 / longest));
+        self.steps != 0.0 && V::bits(small).count_ones() as usize != V::WIDTH
     }
     #[inline(always)]
     pub fn finish(self, force: &mut [f64; 3], careful: Option<[f64; 3]>) {
