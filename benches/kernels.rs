@@ -136,11 +136,12 @@ fn main() {
 fn compare() {
     // words on the command line choose rows: `cargo bench --bench kernels -- avx512 morse`
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let mut ratios = serde_json::Map::new();
     println!("{:36} {:>10} {:>10} {:>7}", "ns an atom, lists given", "by hand", "automatic", "ratio");
     for (isa, precision) in Isa::available().into_iter().flat_map(|isa| PRECISIONS.map(|p| (isa, p))) {
         for types in [1, 3] {
             let liquid = Liquid::new(20, types);
-            let row = |name: &str, hand: Box<dyn Term>, auto: Box<dyn Term>| {
+            let mut row = |name: &str, hand: Box<dyn Term>, auto: Box<dyn Term>| {
                 let precision_name = if precision == Precision::Double { "double" } else { "mixed" };
                 let name = format!("{name}, {types} type(s), {}, {precision_name}", isa.name());
                 if !wanted.iter().all(|word| name.contains(word)) {
@@ -149,6 +150,7 @@ fn compare() {
                 let mut racers = [hand, auto].map(|term| liquid.evaluator(term, isa, precision));
                 let t = race(&liquid, &mut racers, 25);
                 println!("{name:36} {:10.1} {:10.1} {:7.3}", t[0], t[1], t[1] / t[0]);
+                ratios.insert(name, (t[1] / t[0]).into());
             };
             row(
                 "lennard-jones",
@@ -162,4 +164,9 @@ fn compare() {
             );
         }
     }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/outputs/bench");
+    let text = serde_json::to_string_pretty(&ratios).unwrap();
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(format!("{folder}/ratios.json"), text))
+        .unwrap();
 }
