@@ -13,7 +13,7 @@
 #![allow(unsafe_code)]
 
 use md::catalog;
-use md::forces::{Evaluator, Forces};
+use md::forces::{Evaluator, ForceSource, Forces};
 use md::input::plan::Plan;
 use md::integrate::velocities::MaxwellBoltzmann;
 use md::integrate::{Integrator, Langevin, Motion, VelocityVerlet};
@@ -266,11 +266,7 @@ fn embedded_atoms() {
     .allocates_nothing();
 }
 
-/// Fails as things stand: run it by `cargo test --test allocations -- --ignored`, and take the attribute away once it
-/// passes. A step allocates a list of its tasks (`Shares::each_site`) and, for each chunk of 64 atoms, one of the
-/// neighbours that are found (`Sites::run` of triplets), which also grows.
 #[test]
-#[ignore = "allocates once a step and once a chunk of atoms: src/forces/shares.rs, src/forces/triplet.rs"]
 fn stillinger_weber() {
     Case {
         input: "silicon.toml",

@@ -208,11 +208,6 @@ impl Evaluator {
         &self.charges
     }
 
-    /// How many times neighbour lists were built.
-    pub fn list_builds(&self) -> u64 {
-        self.lists.iter().map(|near| near.list.builds()).sum()
-    }
-
     /// Memory of the tape's last recording, in bytes.
     pub fn tape_bytes(&self) -> usize {
         self.tape.bytes()
@@ -494,5 +489,8 @@ impl ForceSource for Evaluator {
             Kind::Tape => 0.0,
             Kind::Fused => self.method.grid.force_step(),
         }
+    }
+    fn list_builds(&self) -> u64 {
+        self.lists.iter().map(|near| near.list.builds()).sum()
     }
 }

@@ -111,4 +111,9 @@ pub trait ForceSource {
     fn force_step(&self) -> f64 {
         0.0
     }
+
+    /// How many times neighbour lists were built; 0 where there are none.
+    fn list_builds(&self) -> u64 {
+        0
+    }
 }

@@ -642,33 +642,13 @@ impl<T: Element, A: Part, B: Part> Kernel<T> for Rows<'_, A, B> {
             let mut careful = None;
             loop {
                 // a loop for each case, without a branch in it
+                let mut walk = Walk { blocks: &mut blocks, rank: k, frame, careful: &mut careful };
                 let pull = if !B::IS || !b.has(kind) {
-                    row::<V, A, Nobody>(
-                        &mut blocks,
-                        k,
-                        [&of_a, &of_b],
-                        frame,
-                        &mut careful,
-                        [&mut totals, &mut of_second],
-                    )
+                    walk.row::<A, Nobody>([&of_a, &of_b], [&mut totals, &mut of_second])
                 } else if !a.has(kind) {
-                    row::<V, B, Nobody>(
-                        &mut blocks,
-                        k,
-                        [&of_b, &of_a],
-                        frame,
-                        &mut careful,
-                        [&mut of_second, &mut totals],
-                    )
+                    walk.row::<B, Nobody>([&of_b, &of_a], [&mut of_second, &mut totals])
                 } else {
-                    row::<V, A, B>(
-                        &mut blocks,
-                        k,
-                        [&of_a, &of_b],
-                        frame,
-                        &mut careful,
-                        [&mut totals, &mut of_second],
-                    )
+                    walk.row::<A, B>([&of_a, &of_b], [&mut totals, &mut of_second])
                 };
                 let again = T::SINGLE && careful.is_none() && pull.may_overflow(longest);
                 if again {
@@ -692,44 +672,52 @@ impl<T: Element, A: Part, B: Part> Kernel<T> for Rows<'_, A, B> {
     }
 }
 
-/// Adds up over the neighbours of the atom of rank k.
-#[inline(always)]
-fn row<V: Lanes, A: Part, B: Part>(
-    blocks: &mut Blocks<V>,
-    k: usize,
-    [a, b]: [&Fields<V>; 2],
-    frame: &Frame,
-    careful: &mut Option<[f64; 3]>,
-    [first, second]: [&mut Totals<V>; 2],
-) -> Pull<V> {
-    let zero = V::constant(0.0);
-    let mut pull = Pull::new(frame.grid);
-    let charge = blocks.turn(k) * frame.coulomb;
-    if !a.table.has(a.kind) {
-        return pull;
-    }
-    while let Some(block) = blocks.next() {
-        let (d, within) = (block.vector, a.inside(&block));
-        if B::IS {
-            let also = b.inside(&block);
-            let r2 = a.squares(within | also, &block);
-            let ((e, g), (f, h)) = (A::pairs(a, &block, r2, charge), B::pairs(b, &block, r2, charge));
-            let (g, h) = (V::select(within, g, zero), V::select(also, h, zero));
-            pull.add(d, V::select(within | also, (g + h).odd(), zero), careful);
-            if frame.sums {
-                first.add_pull(within, e, d, g);
-                second.add_pull(also, f, d, h);
-            }
-        } else {
-            let (e, g) = A::pairs(a, &block, a.squares(within, &block), charge);
-            let g = V::select(within, g.odd(), zero);
-            pull.add(d, g, careful);
-            if frame.sums {
-                first.add_pull(within, e, d, g);
+/// What a loop over the neighbours of an atom needs beside the energies.
+struct Walk<'w, 'a, V: Lanes> {
+    blocks: &'w mut Blocks<'a, V>,
+    rank: usize,
+    frame: &'w Frame<'a>,
+    careful: &'w mut Option<[f64; 3]>,
+}
+
+impl<V: Lanes> Walk<'_, '_, V> {
+    /// Adds up over the neighbours of the atom.
+    #[inline(always)]
+    fn row<A: Part, B: Part>(
+        &mut self,
+        [a, b]: [&Fields<V>; 2],
+        [first, second]: [&mut Totals<V>; 2],
+    ) -> Pull<V> {
+        let Self { blocks, rank, frame, careful } = self;
+        let zero = V::constant(0.0);
+        let mut pull = Pull::new(frame.grid);
+        let charge = blocks.turn(*rank) * frame.coulomb;
+        if !a.table.has(a.kind) {
+            return pull;
+        }
+        while let Some(block) = blocks.next() {
+            let (d, within) = (block.vector, a.inside(&block));
+            if B::IS {
+                let also = b.inside(&block);
+                let r2 = a.squares(within | also, &block);
+                let ((e, g), (f, h)) = (A::pairs(a, &block, r2, charge), B::pairs(b, &block, r2, charge));
+                let (g, h) = (V::select(within, g, zero), V::select(also, h, zero));
+                pull.add(d, V::select(within | also, (g + h).odd(), zero), careful);
+                if frame.sums {
+                    first.add_pull(within, e, d, g);
+                    second.add_pull(also, f, d, h);
+                }
+            } else {
+                let (e, g) = A::pairs(a, &block, a.squares(within, &block), charge);
+                let g = V::select(within, g.odd(), zero);
+                pull.add(d, g, careful);
+                if frame.sums {
+                    first.add_pull(within, e, d, g);
+                }
             }
         }
+        pull
     }
-    pull
 }
 
 /// The force on an atom: the sum of its neighbours' pulls g d along their vectors d.

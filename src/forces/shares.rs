@@ -3,12 +3,12 @@
 //! Each atom writes the forces it exerts beside its list entries; afterwards every atom collects what its
 //! neighbours wrote for it (the mirror entries).
 
-use super::chunks::{CHUNK, each_rank};
+use super::chunks::each_rank;
 use super::parameters::PreparedTable;
 use super::term::{ListNeed, Reach, Sink, Sums};
 use super::triplet::TypeTriples;
 use super::view::{Frame, Neighborhood};
-use rayon::prelude::*;
+use crate::neighbors::CHUNK;
 use std::ops::Range;
 
 /// Atoms whose energies depend on their neighbours as a whole: the types they may be of, and how far each sees.
@@ -62,14 +62,15 @@ pub struct Sites<'a> {
     pub sums: &'a mut Sums,
 }
 
-/// The forces that atoms exert on the neighbours in their rows.
+/// The forces that atoms exert on the neighbours in their rows. Each piece of the list has memory of its own, `M`.
 #[derive(Debug, Default)]
-pub struct Shares {
+pub struct Shares<M> {
     forces: Vec<[f64; 3]>,
+    pieces: Vec<(Sums, M)>,
     partial: Vec<[Sums; 1]>,
 }
 
-impl Shares {
+impl<M: Default + Send> Shares<M> {
     /// Runs `body` over chunks of sites, whose shares must be on the grid. Then forces are collected into the sink. The
     /// force on an atom itself is minus the sum of its row.
     pub fn each_site(
@@ -78,26 +79,20 @@ impl Shares {
         sight: &Sight,
         p: &PreparedTable,
         sink: &mut Sink,
-        body: &(dyn Fn(Sites) + Sync),
+        body: &(dyn Fn(Sites, &mut M) + Sync),
     ) {
-        let Self { forces, partial } = self;
+        let Self { forces, pieces, partial } = self;
         let (list, near) = (sight.list, &frame.lists[sight.list]);
-        let (starts, n) = (near.list.starts(), sink.forces.len());
+        let starts = near.list.starts();
         forces.clear();
         forces.resize(near.list.entries().len(), [0.0; 3]);
-        partial.clear();
-        partial.resize(n.div_ceil(CHUNK), [Sums::on(sink.sums.origin())]);
-        // chunks of atoms own disjoint ranges of entries
-        let mut rest = &mut forces[..];
-        let mut tasks = Vec::with_capacity(partial.len());
-        for (chunk, [sums]) in partial.iter_mut().enumerate() {
-            let (first, last) = (chunk * CHUNK, (chunk * CHUNK + CHUNK).min(n));
-            let (own, others) = rest.split_at_mut((starts[last] - starts[first]) as usize);
-            rest = others;
-            tasks.push(Sites { frame, near, sight, p, ranks: first..last, shares: own, sums });
-        }
-        tasks.into_par_iter().for_each(body);
-        partial.iter().for_each(|[sums]| sink.sums.add(sums));
+        pieces.resize_with(near.list.len().div_ceil(CHUNK), Default::default);
+        let none = Sums::on(sink.sums.origin());
+        near.list.each_piece(forces, pieces, &|ranks, shares, (sums, memory)| {
+            *sums = none;
+            body(Sites { frame, near, sight, p, ranks, shares, sums }, memory);
+        });
+        pieces.iter().for_each(|(sums, _)| sink.sums.add(sums));
         let mirrors = near.list.mirrors().unwrap_or(&[]);
         each_rank(sink, list, partial, &|ranks, out, _| {
             for (k, force) in ranks.zip(out) {

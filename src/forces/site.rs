@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 /// A site energy between atoms of certain types.
 pub struct SiteLaw<E: SiteEnergy> {
     sight: Sight,
-    shares: Shares,
+    shares: Shares<()>,
     energy: PhantomData<E>,
 }
 
@@ -80,7 +80,7 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
 
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { sight, shares, .. } = self;
-        let body = &|sites: Sites| frame.isa.double(OneByOne::<E>(sites, PhantomData));
+        let body = &|sites: Sites, (): &mut ()| frame.isa.double(OneByOne::<E>(sites, PhantomData));
         shares.each_site(frame, sight, p, sink, body);
     }
 

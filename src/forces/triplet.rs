@@ -37,7 +37,7 @@ impl TypeTriples {
 /// A triplet energy between atoms of certain types.
 pub struct TripletLaw<E: TripletEnergy> {
     sight: Sight,
-    shares: Shares,
+    shares: Shares<Vec<Known>>,
     energy: PhantomData<E>,
 }
 
@@ -59,7 +59,7 @@ struct Feature<S> {
 }
 
 /// The same in plain numbers: feature, −2 d(feature)/dr², and what the triplets have asked of it so far.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Known {
     entry: usize,
     kind: usize,
@@ -175,7 +175,9 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
 
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { sight, shares, .. } = self;
-        let body = &|sites: Sites| frame.isa.double(Triplets::<E>(sites, PhantomData));
+        let body = &|sites: Sites, found: &mut Vec<Known>| {
+            frame.isa.double(Triplets::<E> { sites, found, energy: PhantomData });
+        };
         shares.each_site(frame, sight, p, sink, body);
     }
 
@@ -185,19 +187,23 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
 }
 
 /// The triplets around some atoms, as many at a time as there are lanes.
-struct Triplets<'a, E>(Sites<'a>, PhantomData<E>);
+struct Triplets<'a, E> {
+    sites: Sites<'a>,
+    /// Memory for the neighbours of an atom.
+    found: &'a mut Vec<Known>,
+    energy: PhantomData<E>,
+}
 
 impl<E: TripletEnergy> Kernel<f64> for Triplets<'_, E> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
-        let Sites { frame, near, sight, p, ranks, shares, sums } = self.0;
+        let Self { sites: Sites { frame, near, sight, p, ranks, shares, sums }, found, .. } = self;
         let types = &sight.types;
         let (list, t) = (&near.list, &frame.atoms.types);
         let (starts, rows) = (list.starts(), list.rows::<f64>());
         let (zero, grid) = (V::constant(0.0), V::constant(frame.grid.force_origin()));
         let rounded = |f: V| (f + grid) - grid;
-        let mut found = Vec::<Known>::new();
         let first = starts[ranks.start] as usize;
         for rank in ranks {
             let shares = &mut shares[starts[rank] as usize - first..starts[rank + 1] as usize - first];
@@ -289,7 +295,7 @@ impl<E: TripletEnergy> Kernel<f64> for Triplets<'_, E> {
                 }
             }
             // what the triplets ask of the features goes on to the distances
-            for a in &found {
+            for a in found.iter() {
                 let f = frame.grid.force(a.vector.map(|x| a.adjoint * a.slope * x));
                 for c in 0..3 {
                     shares[a.entry][c] += f[c];

@@ -35,7 +35,7 @@ impl Neighborhood {
     pub fn row(&self, i: usize) -> &[u32] {
         let ordered = |i: usize| {
             let mut row = self.list.row(self.list.rank(i)).to_vec();
-            row.sort_unstable_by_key(|&slot| (self.list.owner(slot), self.list.image(slot)));
+            row.sort_unstable_by_key(|&slot| self.list.key(slot));
             row
         };
         &self.ordered.get_or_init(|| (0..self.list.len()).into_par_iter().map(ordered).collect())[i]

@@ -22,7 +22,7 @@ pub use verlet::VelocityVerlet;
 
 use crate::forces::{ForceError, ForceSource, Forces};
 use crate::system::State;
-use crate::system::positions::Escaped;
+use crate::system::positions::{Escaped, INTEGERS};
 use serde::{Deserialize, Serialize};
 
 /// Why a system cannot be advanced.
@@ -119,8 +119,6 @@ pub struct Motion<'a> {
     pub forces_only: bool,
     masses: &'a [f64],
     source: &'a mut dyn ForceSource,
-    /// What forces are whole multiples of, or 0.
-    force_step: f64,
 }
 
 impl<'a> Motion<'a> {
@@ -151,8 +149,7 @@ impl<'a> Motion<'a> {
         forces: &'a mut Forces,
     ) -> Result<Motion<'a>, StepError> {
         check_masses(masses)?;
-        let force_step = source.force_step();
-        let motion = Motion { state, forces, forces_only: false, masses, source, force_step };
+        let motion = Motion { state, forces, forces_only: false, masses, source };
         motion.check()?;
         Ok(motion)
     }
@@ -160,6 +157,11 @@ impl<'a> Motion<'a> {
     /// The masses in u.
     pub fn masses(&self) -> &[f64] {
         self.masses
+    }
+
+    /// How many times the source of the forces has built neighbour lists.
+    pub fn list_builds(&self) -> u64 {
+        self.source.list_builds()
     }
 
     /// Computes the forces at the present positions, such as after a change from outside.
@@ -220,26 +222,19 @@ impl<'a> Motion<'a> {
     /// the total momentum does not change by a bit, and a kick backwards undoes one. A velocity stands for the momentum
     /// whose quotient by the mass it is nearest to; that finds its multiple again while it is below 2⁴⁹.
     fn kick(&mut self, time: f64) {
-        /// 1.5·2⁵²: in its neighbourhood the doubles are the integers.
-        const INTEGERS: f64 = 6_755_399_441_055_744.0;
         const MOST: f64 = (1u64 << 49) as f64;
-        let unit = time * self.force_step;
-        let per_step = if unit == 0.0 { f64::INFINITY } else { 1.0 / self.force_step };
+        let step = self.source.force_step();
+        let unit = time * step;
         let leaf = |_, (v, f, m): (&mut [[f64; 3]], &[[f64; 3]], &[f64])| {
             for ((v, f), m) in v.iter_mut().zip(f).zip(m) {
-                let multiples = m / unit;
+                let (multiples, per_step) = (m / unit, 1.0 / step);
                 let (p, n) = (v.map(|v| v * multiples), f.map(|f| f * per_step));
-                let exact = p.iter().chain(&n).all(|x| x.abs() < MOST);
-                *v = match exact {
-                    true => {
-                        let velocity = unit / m;
-                        std::array::from_fn(|k| (((p[k] + INTEGERS) - INTEGERS) + n[k]) * velocity)
-                    }
-                    false => {
-                        let scale = time / m;
-                        std::array::from_fn(|k| v[k] + scale * f[k])
-                    }
-                };
+                let exact = step != 0.0 && p.iter().chain(&n).all(|x| x.abs() < MOST);
+                let velocity = unit / m;
+                *v = std::array::from_fn(|k| match exact {
+                    true => (((p[k] + INTEGERS) - INTEGERS) + n[k]) * velocity,
+                    false => v[k] + time / m * f[k],
+                });
             }
         };
         chunks::each((&mut self.state.velocities[..], &self.forces.forces[..], self.masses), &leaf);

@@ -214,6 +214,27 @@ impl Bins {
         (self.starts, self.owners, self.images, self.places) = (starts, owners, images, places);
     }
 
+    /// The atom in a slot.
+    #[inline(always)]
+    pub fn owner(&self, slot: u32) -> usize {
+        self.owners[slot as usize / 4] as usize
+    }
+    /// Which image of it.
+    #[inline(always)]
+    pub fn image(&self, slot: u32) -> [i32; 3] {
+        self.images[slot as usize / 4]
+    }
+    /// What puts slots into an order that does not change from build to build.
+    #[inline(always)]
+    pub fn key(&self, slot: u32) -> (usize, [i32; 3]) {
+        (self.owner(slot), self.image(slot))
+    }
+    /// Where a slot was when they were sorted, nm.
+    #[inline(always)]
+    pub fn place(&self, slot: u32) -> [f64; 3] {
+        let [x, y, z] = &self.places;
+        [x[slot as usize / 4], y[slot as usize / 4], z[slot as usize / 4]]
+    }
     /// The column of bins that fractions s are in.
     #[inline(always)]
     pub fn column(&self, s: [f64; 3]) -> usize {

@@ -12,4 +12,4 @@ mod verlet;
 mod tests;
 
 pub use exclusions::{ExclusionError, Exclusions};
-pub use verlet::{NeighborError, VerletList, default_skin};
+pub use verlet::{CHUNK, NeighborError, VerletList, default_skin};

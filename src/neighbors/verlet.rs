@@ -7,7 +7,7 @@ use super::{bins::Bins, exclusions::Exclusions};
 use crate::autodiff::lanes::{Element, Isa, Kernel, Lanes};
 use crate::system::{
     cell::Cell,
-    positions::{Positions, Snapshot},
+    positions::{INTEGERS, Positions, Snapshot},
 };
 use rayon::prelude::*;
 use std::ops::Range;
@@ -18,9 +18,9 @@ const MOST_NEIGHBORS: f64 = 100_000.0;
 const MOST_IMAGES: f64 = 1_048_576.0;
 /// The most atoms and images of atoms together.
 const MOST_SLOTS: f64 = 1e8;
-/// Atoms that one task treats, and tasks that run before their rows are put together. Both are fixed, so
-/// that nothing depends on the number of threads.
-const CHUNK: usize = 64;
+/// Atoms that one task treats: fixed, so that nothing depends on the number of threads.
+pub const CHUNK: usize = 64;
+/// Tasks that run before their rows are put together: fixed as well.
 const WAVE: usize = 256;
 /// Rows start at multiples of this, and are filled up to one: the most lanes that there are.
 const LANES: usize = 16;
@@ -207,7 +207,7 @@ impl Candidates {
         let bins = search.bins;
         let (mut low, mut high) = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
         for &slot in group {
-            let s = search.fractions[bins.owners[slot as usize / 4] as usize];
+            let s = search.fractions[bins.owner(slot)];
             low = std::array::from_fn(|k| low[k].min(s[k]));
             high = std::array::from_fn(|k| high[k].max(s[k]));
         }
@@ -349,7 +349,7 @@ impl VerletList {
     /// The atom that a slot, or an image in it, belongs to.
     #[inline(always)]
     pub fn owner(&self, slot: u32) -> usize {
-        self.bins.owners[slot as usize / 4] as usize
+        self.bins.owner(slot)
     }
 
     /// The atoms of all slots.
@@ -360,7 +360,12 @@ impl VerletList {
     /// Which image of its atom stands in a slot: those of the atoms themselves are [0, 0, 0].
     #[inline(always)]
     pub fn image(&self, slot: u32) -> [i32; 3] {
-        self.bins.images[slot as usize / 4]
+        self.bins.image(slot)
+    }
+
+    /// The atom and image in a slot: an order of slots that does not change from build to build.
+    pub fn key(&self, slot: u32) -> (usize, [i32; 3]) {
+        self.bins.key(slot)
     }
 
     /// Where each rank's entries start in [`VerletList::entries`]: one number an atom and the end.
@@ -440,15 +445,15 @@ impl VerletList {
         let reach = (2.0 * self.cutoff).max(self.cutoff + 2.0 * self.skin);
         let steps = (31.0 - reach.log2().ceil()).exp2();
         self.unit = 1.0 / steps;
-        let basis = cell.basis().map(|b| b.map(|x| f32::coordinate(x * steps).to_bits()));
+        let basis = cell.basis().map(|b| b.map(|x| whole(x * steps)));
         let Self { single_rows, bins, snapshot, .. } = self;
         // (rows of periodic axes are seen from the middle of the cell)
         let middle = cell.periodic().map(|periodic| if periodic { 0.5 } else { 0.0 });
         let row = |atom: usize, image: [i32; 3]| {
             let (s, centred) = (positions.fraction(atom), positions.row(snapshot, atom));
-            let place = cell.cartesian(s).map(|x| f32::coordinate(x * steps).to_bits());
+            let place = cell.cartesian(s).map(|x| whole(x * steps));
             let image: [u32; 3] = std::array::from_fn(|k| {
-                let periods = f32::coordinate(centred[k] + middle[k] - s[k]).to_bits();
+                let periods = whole(centred[k] + middle[k] - s[k]);
                 periods.wrapping_add(image[k] as u32)
             });
             let moved = |c: usize| {
@@ -651,10 +656,47 @@ impl VerletList {
     fn find_mirrors(&mut self) {
         let mut mirrors = std::mem::take(&mut self.mirrors);
         mirrors.resize(self.entries.len(), 0);
-        let list = &*self;
-        mirror(&mut mirrors, 0..list.len(), list);
+        // (nothing is kept for a piece)
+        let mut pieces = vec![(); self.len().div_ceil(CHUNK)];
+        self.each_piece(&mut mirrors, &mut pieces, &|ranks, out, ()| mirror(out, ranks, self));
         self.mirrors = mirrors;
     }
+
+    /// Runs `body` over pieces of [`CHUNK`] ranks, in parallel and without allocating: it is given the ranks, what goes
+    /// with their entries, of which `out` has one each, and what goes with the piece.
+    pub fn each_piece<T: Send, U: Send>(&self, out: &mut [T], pieces: &mut [U], body: &PieceBody<T, U>) {
+        self.halve(0..self.len(), out, pieces, body);
+    }
+
+    fn halve<T: Send, U: Send>(
+        &self,
+        ranks: Range<usize>,
+        out: &mut [T],
+        pieces: &mut [U],
+        body: &PieceBody<T, U>,
+    ) {
+        match pieces {
+            [] => {}
+            [piece] => body(ranks, out, piece),
+            _ => {
+                let half = pieces.len() / 2;
+                let middle = ranks.start + half * CHUNK;
+                let (left, right) =
+                    out.split_at_mut((self.starts[middle] - self.starts[ranks.start]) as usize);
+                let (low, high) = pieces.split_at_mut(half);
+                rayon::join(
+                    || self.halve(ranks.start..middle, left, low, body),
+                    || self.halve(middle..ranks.end, right, high, body),
+                );
+            }
+        }
+    }
+}
+
+/// The integer nearest to x, modulo 2³².
+#[inline(always)]
+fn whole(x: f64) -> u32 {
+    (x + INTEGERS).to_bits() as u32
 }
 
 /// Fills the rows of all slots: the coordinates of an image of an atom, and one more number.
@@ -673,21 +715,18 @@ fn refresh<T: Element, R: From<[T; 4]> + Copy + Default + Send>(
     );
 }
 
-/// Fills the mirrors of some rows, halving them among threads.
+/// What [`VerletList::each_piece`] runs.
+pub type PieceBody<'a, T, U> = dyn Fn(Range<usize>, &mut [T], &mut U) + Sync + 'a;
+
+/// Fills the mirrors of some rows.
 fn mirror(out: &mut [u32], ranks: Range<usize>, list: &VerletList) {
-    if ranks.len() > CHUNK {
-        let middle = ranks.start + ranks.len() / 2;
-        let (left, right) = out.split_at_mut((list.starts[middle] - list.starts[ranks.start]) as usize);
-        rayon::join(|| mirror(left, ranks.start..middle, list), || mirror(right, middle..ranks.end, list));
-        return;
-    }
     let first = list.starts[ranks.start] as usize;
     for k in ranks {
         let atom = list.owner(list.slots[k]);
         let out = &mut out[list.starts[k] as usize - first..];
         for ((&slot, out), entry) in list.row(k).iter().zip(out).zip(list.starts[k]..) {
             let (other, image) = (list.rank(list.owner(slot)), list.image(slot).map(|n| -n));
-            let mirrors = |&back: &u32| list.owner(back) == atom && list.image(back) == image;
+            let mirrors = |&back: &u32| list.key(back) == (atom, image);
             *out = match list.row(other).iter().position(mirrors) {
                 Some(found) => list.starts[other] + found as u32,
                 None => entry,
@@ -726,16 +765,15 @@ impl Kernel<f32> for Scan<'_> {
         chunk.lengths.clear();
         chunk.tested = 0;
         chunk.too_long = None;
-        let fractions = |slot: u32| search.fractions[bins.owners[slot as usize / 4] as usize];
+        let fractions = |slot: u32| search.fractions[bins.owner(slot)];
         let mut next = ranks.start;
         while next < ranks.end {
             // atoms of one column, next to each other
             let first = next;
             let column = bins.column(fractions(search.slots[first]));
-            let place = |slot: u32| bins.places.each_ref().map(|x| x[slot as usize / 4]);
-            let origin = place(search.slots[first]);
+            let origin = bins.place(search.slots[first]);
             let close = |slot: u32| {
-                let place = place(slot);
+                let place = bins.place(slot);
                 let [x, y, z] = [0, 1, 2].map(|k| place[k] - origin[k]);
                 x * x + y * y + z * z < search.radius_squared && bins.column(fractions(slot)) == column
             };
@@ -748,7 +786,7 @@ impl Kernel<f32> for Scan<'_> {
             chunk.tested += (group.len() * chunk.near.count) as u64;
             for &slot in group {
                 let start = chunk.entries.len();
-                near_one::<V>(slot, place(slot), origin, search.radius_squared, chunk);
+                near_one::<V>(slot, bins.place(slot), origin, search.radius_squared, chunk);
                 let length = chunk.entries.len() - start;
                 if length as f64 > 4.0 * MOST_NEIGHBORS {
                     chunk.too_long = Some(length);
@@ -756,8 +794,7 @@ impl Kernel<f32> for Scan<'_> {
                 }
                 search.exclude(slot, start, &mut chunk.entries);
                 if search.in_order {
-                    let key = |s: &u32| (bins.owners[*s as usize / 4], bins.images[*s as usize / 4]);
-                    chunk.entries[start..].sort_unstable_by_key(key);
+                    chunk.entries[start..].sort_unstable_by_key(|&slot| bins.key(slot));
                 }
                 let length = chunk.entries.len() - start;
                 chunk.lengths.push(length as u32);
@@ -806,7 +843,7 @@ fn near_one<V: Lanes<Element = f32>>(
 impl Search<'_> {
     /// Drops the nearest images of what is excluded from an atom.
     fn exclude(&self, slot: u32, start: usize, entries: &mut Vec<u32>) {
-        let i = self.bins.owners[slot as usize / 4] as usize;
+        let i = self.bins.owner(slot);
         for &j in self.exclusions.map_or(&[][..], |e| e.of(i)) {
             if j as usize >= self.ranks.len() {
                 continue;
@@ -817,8 +854,7 @@ impl Search<'_> {
             let sign = if low == i { 1.0 } else { -1.0 };
             let (from, to) = (self.fractions[i], self.fractions[j as usize]);
             let n: [i32; 3] = std::array::from_fn(|k| (sign * nearest[k] - (to[k] - from[k])).round() as i32);
-            let is =
-                |&e: &u32| self.bins.owners[e as usize / 4] == j && self.bins.images[e as usize / 4] == n;
+            let is = |&e: &u32| self.bins.key(e) == (j as usize, n);
             if let Some(found) = entries[start..].iter().position(is) {
                 entries.swap_remove(start + found);
             }

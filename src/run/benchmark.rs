@@ -11,12 +11,11 @@
 use super::{
     Method, RunError, begin, breakdown, conserves_momentum, farthest, freedom, term_names, too_fast,
 };
-use crate::forces::{Evaluator, ForceError, ForceSource, Forces};
+use crate::forces::{Evaluator, ForceSource, Forces};
 use crate::input::plan::{Plan, Stage};
 use crate::integrate::minimize::Until;
 use crate::integrate::{Integrator, Motion, StepError};
-use crate::system::{Atoms, Cell, Positions, State};
-use std::cell::Cell as Mutable;
+use crate::system::{Atoms, State};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,30 +44,6 @@ pub struct Sample {
     pub phases: Vec<(String, Duration)>,
     /// How many neighbour lists were built.
     pub list_builds: u64,
-}
-
-/// An evaluator whose builds of lists are seen while a [`Motion`] has hold of it.
-struct Counted<'a> {
-    evaluator: &'a mut Evaluator,
-    builds: &'a Mutable<u64>,
-}
-
-impl ForceSource for Counted<'_> {
-    fn evaluate(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) -> Result<(), ForceError> {
-        let result = self.evaluator.evaluate(cell, positions, out);
-        self.builds.set(self.evaluator.list_builds());
-        result
-    }
-    fn forces_only(
-        &mut self,
-        cell: &Cell,
-        positions: &Positions,
-        out: &mut Forces,
-    ) -> Result<(), ForceError> {
-        let result = self.evaluator.forces_only(cell, positions, out);
-        self.builds.set(self.evaluator.list_builds());
-        result
-    }
 }
 
 impl Benchmark {
@@ -131,16 +106,14 @@ impl Benchmark {
     pub fn sample(&mut self, least: Duration) -> Result<Sample, RunError> {
         let Self { atoms, state, forces, evaluator, names, stage, integrator, farthest } = self;
         evaluator.timings_mut().reset();
-        let first = evaluator.list_builds();
-        let builds = Mutable::new(first);
-        let mut source = Counted { evaluator, builds: &builds };
-        let mut motion = Motion::resume(state, &atoms.masses, &mut source, forces)
+        let mut motion = Motion::resume(state, &atoms.masses, evaluator, forces)
             .map_err(|error| broken(stage, 0, error))?;
+        let first = motion.list_builds();
         let time_step = integrator.time_step();
         let (mut steps, mut stepping) = (0, Duration::ZERO);
         let begun = Instant::now();
         let time = loop {
-            let before = builds.get();
+            let before = motion.list_builds();
             let next = motion.state.step + 1;
             let row = next.is_multiple_of(stage.energies_every);
             motion.forces_only = !row;
@@ -159,17 +132,18 @@ impl Benchmark {
             }
             steps += 1;
             let time = begun.elapsed();
-            if time >= least && (builds.get() > before || time >= 2 * least) {
+            if time >= least && (motion.list_builds() > before || time >= 2 * least) {
                 break time;
             }
         };
+        let list_builds = motion.list_builds() - first;
         let spent = evaluator.timings();
         let mut phases = vec![("neighbour lists".to_owned(), spent.lists)];
         phases.extend(names.iter().cloned().zip(spent.terms.iter().copied()));
         phases.push(("integration".to_owned(), stepping.saturating_sub(spent.total())));
         let rest = time.saturating_sub(phases.iter().map(|(_, spent)| *spent).sum());
         phases.push(("rest".to_owned(), rest));
-        Ok(Sample { steps, time, phases, list_builds: builds.get() - first })
+        Ok(Sample { steps, time, phases, list_builds })
     }
 }
 
@@ -184,19 +158,9 @@ mod tests {
     use super::*;
     use crate::input::reader::Document;
 
-    const INPUT: &str = r#"
-        units = "lj"
-        [system.lattice]
-        kind = "fcc"
-        types = ["A"]
-        density = 0.8
-        repeat = [3, 3, 3]
-        [atoms.A]
-        mass = 1.0
-        [pair.lennard-jones]
-        cutoff = 2.0
-        [pair.lennard-jones.types]
-        A = { epsilon = 1.0, sigma = 1.0 }
+    /// The liquid that `md bench` times.
+    const LIQUID: &str = include_str!("../cli/bench/lj.toml");
+    const STAGES: &str = r#"
         [[stage]]
         name = "down"
         steps = 3
@@ -212,13 +176,17 @@ mod tests {
         integrator.velocity-verlet = { time-step = 0.004 }
     "#;
 
-    fn plan(text: &str) -> Plan {
-        Plan::of(&Document::parse("in.toml", text, &[]).unwrap(), &crate::catalog()).unwrap()
+    /// A small one, with other stages.
+    fn plan(stages: &str) -> Plan {
+        let (system, _) = LIQUID.split_once("[[stage]]").unwrap();
+        let (text, repeat) =
+            (format!("{system}{stages}"), ("system.lattice.repeat".to_owned(), "[3, 3, 3]".to_owned()));
+        Plan::of(&Document::parse("in.toml", &text, &[repeat]).unwrap(), &crate::catalog()).unwrap()
     }
 
     #[test]
     fn phases_add_up_and_steps_are_taken() {
-        let mut benchmark = Benchmark::start(plan(INPUT)).unwrap();
+        let mut benchmark = Benchmark::start(plan(STAGES)).unwrap();
         assert_eq!((benchmark.atoms(), benchmark.time_step()), (108, 0.004));
         assert_eq!(benchmark.state.step, 5, "the stage before the last one was carried out");
         let sample = benchmark.sample(Duration::from_millis(3)).unwrap();
@@ -234,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_minimisation_has_no_speed() {
-        let (text, _) = INPUT.split_once("[[stage]]\n        name = \"warm\"").unwrap();
+        let (text, _) = STAGES.split_once("[[stage]]\n        name = \"warm\"").unwrap();
         assert!(matches!(Benchmark::start(plan(text)), Err(RunError::NoDynamics { .. })));
     }
 }

@@ -327,6 +327,11 @@ impl ForceSource for Watched<'_> {
     fn force_step(&self) -> f64 {
         self.evaluator.force_step()
     }
+
+    fn list_builds(&self) -> u64 {
+        self.evaluator.list_builds()
+    }
+
     fn forces_only(
         &mut self,
         cell: &Cell,

@@ -25,6 +25,9 @@ const FAR: i64 = 1 << 62;
 /// Atoms that one task of a parallel loop treats: fixed, so that nothing depends on the threads.
 const CHUNK: usize = 2048;
 
+/// 1.5·2⁵²: in its neighbourhood the doubles are the integers.
+pub(crate) const INTEGERS: f64 = 6_755_399_441_055_744.0;
+
 /// An atom has gone so far that its coordinate cannot be counted: 1024 times the frame on a free axis,
 /// 2³¹ periods on a periodic one, or a displacement that is not finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -122,11 +125,9 @@ impl Snapshot {
 /// Rounds x, half to even, to an integer; none if it is not below 2⁶² in magnitude.
 #[inline]
 fn round(x: f64) -> Option<i64> {
-    // 1.5·2⁵²: in its neighbourhood the doubles are the integers.
-    const MAGIC: f64 = 6_755_399_441_055_744.0;
     if x.abs() < 2_251_799_813_685_248.0 {
         // Both are positive and of one binade, so their bits differ by the integer.
-        return Some((x + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64);
+        return Some((x + INTEGERS).to_bits().wrapping_sub(INTEGERS.to_bits()) as i64);
     }
     (x.abs() < FAR as f64).then(|| x.round_ties_even() as i64)
 }

@@ -82,9 +82,6 @@ pub trait Element: Copy + Default + PartialOrd + std::fmt::Debug + Send + Sync +
     fn nearest(x: f64) -> Self;
     /// The number, exactly.
     fn wide(self) -> f64;
-    /// A coordinate as lanes take it: see [`Lanes::between`]. It is x itself, or the integer nearest to x (modulo 2³²)
-    /// in the bits of a single-precision number.
-    fn coordinate(x: f64) -> Self;
     /// Of what is at hand in both precisions the one.
     fn either<'a>(double: &'a [f64], single: &'a [f32]) -> &'a [Self];
 }
@@ -98,10 +95,6 @@ impl Element for f64 {
     #[inline(always)]
     fn wide(self) -> f64 {
         self
-    }
-    #[inline(always)]
-    fn coordinate(x: f64) -> f64 {
-        x
     }
     #[inline(always)]
     fn either<'a>(double: &'a [f64], _: &'a [f32]) -> &'a [f64] {
@@ -118,11 +111,6 @@ impl Element for f32 {
     #[inline(always)]
     fn wide(self) -> f64 {
         f64::from(self)
-    }
-    #[inline(always)]
-    fn coordinate(x: f64) -> f32 {
-        // around 1.5·2⁵² the doubles are the integers
-        f32::from_bits((x + 6_755_399_441_055_744.0).to_bits() as u32)
     }
     #[inline(always)]
     fn either<'a>(_: &'a [f64], single: &'a [f32]) -> &'a [f32] {
