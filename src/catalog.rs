@@ -3,7 +3,7 @@
 use crate::forces::embedding::EmbeddingLaw;
 use crate::forces::field::FieldLaw;
 use crate::forces::global::GlobalLaw;
-use crate::forces::pair::{Joint, PairLaw, Special, TypePairs};
+use crate::forces::pair::{Derived, Ended, Joint, PairLaw, Special, TypePairs};
 use crate::forces::site::SiteLaw;
 use crate::forces::triplet::{TripletLaw, TypeTriples};
 use crate::forces::tuple::{Bonded, OfAngle, OfBond, OfDihedral, OfPositions, TupleLaw};
@@ -16,36 +16,7 @@ use potentials::{
     Origin, PairEnergy, SiteEnergy, TripletEnergy, TupleEnergy,
 };
 
-/// How an interaction ends at its cut-off; see [`potentials::cutoff`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Cut.
-    Truncate,
-    /// Shifted to zero.
-    Shift,
-    /// Energy and force shifted to zero.
-    ForceShift,
-    /// Multiplied by a quintic switch.
-    Switch,
-}
-
-impl Ending {
-    /// All of them.
-    pub const ALL: [Ending; 4] = [Ending::Truncate, Ending::Shift, Ending::ForceShift, Ending::Switch];
-
-    /// The key in the input, what is continuous at the cut-off, and how many derivatives are (−1: the energy jumps).
-    pub fn about(self) -> (&'static str, &'static str, i32) {
-        fn of<C: Treatment>() -> (&'static str, &'static str, i32) {
-            (C::NAME, C::CONTINUOUS, C::SMOOTHNESS)
-        }
-        match self {
-            Ending::Truncate => of::<Truncate>(),
-            Ending::Shift => of::<Shift>(),
-            Ending::ForceShift => of::<ForceShift>(),
-            Ending::Switch => of::<Switch>(),
-        }
-    }
-}
+pub use potentials::cutoff::Ending;
 
 /// The kinds of energy; also the names of the tables in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -184,15 +155,20 @@ macro_rules! with {
 
 /// Pairs of standard energies that one kernel computes.
 pub fn joints() -> Vec<Joint> {
-    let mut joints = Vec::new();
-    macro_rules! with_charges {
-        ($($C:ty),*) => { $(
-            joints.push(Joint::of::<Cut<LennardJones, $C>, Cut<ReactionField, Truncate>>());
-            joints.push(Joint::of::<Cut<LennardJones, $C>, Cut<DampedShiftedForce, Truncate>>());
-        )* };
+    type By<E> = Ended<Derived<E>>;
+    fn joint<C: Treatment, E: PairEnergy>() -> Joint {
+        Joint::of::<Cut<LennardJones, C>, By<LennardJones>, Cut<E, Truncate>, By<E>>()
     }
-    with_charges!(Truncate, Shift, ForceShift, Switch);
-    joints
+    fn with_charges<C: Treatment>() -> [Joint; 2] {
+        [joint::<C, ReactionField>(), joint::<C, DampedShiftedForce>()]
+    }
+    [
+        with_charges::<Truncate>(),
+        with_charges::<Shift>(),
+        with_charges::<ForceShift>(),
+        with_charges::<Switch>(),
+    ]
+    .concat()
 }
 
 impl Catalog {
@@ -248,7 +224,7 @@ impl Visitor for Catalog {
         ) -> Box<dyn Term> {
             macro_rules! cut {
                 ($C:ty) => {
-                    Entry::boxed(name, table, PairLaw::<Cut<E, $C>>::new(types, special))
+                    Entry::boxed(name, table, PairLaw::<Cut<E, $C>, Ended<Derived<E>>>::new(types, special))
                 };
             }
             match ending {
@@ -297,7 +273,11 @@ impl Visitor for Catalog {
         let build = |name: &str, ending: Ending, table: ParameterTable, types: TypePairs| {
             macro_rules! cut {
                 ($C:ty) => {
-                    Entry::boxed(name, table, EmbeddingLaw::<CutEmbedding<E, $C>>::new(types))
+                    Entry::boxed(
+                        name,
+                        table,
+                        EmbeddingLaw::<CutEmbedding<E, $C>, Ended<Derived<E>>>::new(types),
+                    )
                 };
             }
             match ending {

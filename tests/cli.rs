@@ -215,6 +215,8 @@ fn a_restart_of_something_else_is_refused() {
     let read = || files.map(|f| fs::read(place.path("run").join(f)).unwrap());
     let before = read();
     for (set, message) in [
+        ("forces.precision=mixed", "another system"),
+        ("forces.reproducible=false", "another system"),
         ("atoms.A.mass=2.0", "another system"),
         ("pair.lennard-jones.types.A.epsilon=1.1", "another system"),
         ("system.lattice.repeat=[3, 3, 4]", "144"),
@@ -799,7 +801,9 @@ fn bench_measures_and_its_phases_add_up() {
         assert!((rate * total / 4000.0 - 1.0).abs() < 1e-12, "{case}");
         let phases = case["phases"].as_array().unwrap();
         let names: Vec<_> = phases.iter().map(|p| p["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["neighbour lists", "lennard-jones", "integration", "rest"]);
+        let names_of_phases =
+            ["neighbour lists", "positions for kernels", "lennard-jones", "integration", "rest"];
+        assert_eq!(names, names_of_phases);
         let of = |phase: &Value| phase["microseconds_per_step"].as_f64().unwrap();
         assert!(phases.iter().all(|p| of(p) >= 0.0), "{case}");
         let sum: f64 = phases.iter().map(of).sum();
@@ -813,6 +817,11 @@ fn bench_measures_and_its_phases_add_up() {
     let (out, _) = place.md("bench | lj-4k | --threads | 1 | --seconds | 0.01", 0);
     for word in ["M atom-steps/s", "spread", "lj-4k", "4,000", "integration", "total"] {
         assert!(out.contains(word), "{word} in {out}");
+    }
+    let set = "--set | forces.precision=mixed | --set | forces.isa=\"portable\"";
+    let (out, _) = place.md(&format!("bench | lj-4k | --threads | 1,2 | --seconds | 0.01 | {set}"), 0);
+    for line in ["instructions portable", "with forces.precision = mixed", "with forces.isa = \"portable\""] {
+        assert!(out.contains(line), "{line} in {out}");
     }
     assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 1, "no file was written");
 }
@@ -828,6 +837,8 @@ fn bench_refuses_what_it_cannot_do() {
         let (out, err) = place.md(line, 2);
         assert!(out.is_empty() && err.contains("invalid value '0'"), "{err}");
     }
+    let (_, err) = place.md("bench | lj-4k | --threads | 1 | --set | forces.precisoin=mixed", 2);
+    assert!(err.contains("did you mean `precision`"), "{err}");
     let (out, _) = place.md("bench | --list", 0);
     assert!(out.contains("water") && out.contains("copper"), "{out}");
 }

@@ -989,7 +989,7 @@ fn ends_are_as_smooth_as_promised() {
                 let promised = match subject.listed.builder {
                     Builder::Pair { ends_at_cutoff: true, .. } => 0,
                     Builder::Triples { .. } => 1,
-                    _ => subject.ending.about().2,
+                    _ => subject.ending.smoothness(),
                 };
                 let gap = |part: f64| {
                     let (e, f) = at(end - part * width);

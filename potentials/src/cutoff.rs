@@ -2,20 +2,20 @@
 //!
 //! | treatment | E(r) for r < rc | continuous at rc |
 //! |---|---|---|
-//! | [`Truncate`] | E(r) | nothing |
-//! | [`Shift`] | E(r) − E(rc) | energy |
-//! | [`ForceShift`] | E(r) − E(rc) − (r − rc) E′(rc) | energy, force |
-//! | [`Switch`] | E(r) S(x), x = (r − rs)/(rc − rs), S = 1 − 10x³ + 15x⁴ − 6x⁵ beyond rs | energy, force, Hessian |
+//! | [`Truncate`](Ending::Truncate) | E(r) | nothing |
+//! | [`Shift`](Ending::Shift) | E(r) − E(rc) | energy |
+//! | [`ForceShift`](Ending::ForceShift) | E(r) − E(rc) − (r − rc) E′(rc) | energy, force |
+//! | [`Switch`](Ending::Switch) | E(r) S(x), x = (r − rs)/(rc − rs), S = 1 − 10x³ + 15x⁴ − 6x⁵ beyond rs | energy, force, Hessian |
 //!
-//! [`Cut`] wraps any pair energy and [`CutEmbedding`] any embedding energy in one of them. What is subtracted or multiplied depends on the
-//! parameters and on rc, and is differentiated with respect to them like everything else.
+//! [`Cut`] wraps any pair energy and [`CutEmbedding`] any embedding energy in one of them. What is subtracted or multiplied
+//! depends on the parameters and on rc, and is differentiated with respect to them like everything else.
 
 use crate::distance::Distance;
 use crate::dual::Dual;
 use crate::energy::{EmbeddingEnergy, Energy, Factor, PairEnergy};
 use crate::param::About;
 use crate::record;
-use crate::record::{Both, Nothing, Record};
+use crate::record::{Both, Record};
 use crate::scalar::{Coefficient, Scalar};
 use std::marker::PhantomData;
 
@@ -29,118 +29,108 @@ record!(
     }
 );
 
-/// A way to end an interaction.
-pub trait Treatment: Send + Sync + 'static {
+record!(
+    /// The two numbers of an [`Ending`]: nothing, what is subtracted (E(rc), 0), the line a + b r, or for a switch rs and
+    /// 1/(rc − rs).
+    EndingConstants { a, b }
+);
+
+/// How an interaction ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// The energy is cut and jumps to zero.
+    #[default]
+    Truncate,
+    /// A constant is subtracted so that the energy ends at zero; forces are those of the plain energy.
+    Shift,
+    /// A line is subtracted so that energy and force end at zero.
+    ForceShift,
+    /// The energy is multiplied by a quintic that falls from 1 at rs to 0 at rc with two continuous derivatives.
+    Switch,
+}
+
+impl Ending {
+    /// All of them.
+    pub const ALL: [Ending; 4] = [Ending::Truncate, Ending::Shift, Ending::ForceShift, Ending::Switch];
+
     /// The key in the input.
-    const NAME: &'static str;
+    pub const fn name(self) -> &'static str {
+        match self {
+            Ending::Truncate => "truncate",
+            Ending::Shift => "shift",
+            Ending::ForceShift => "force-shift",
+            Ending::Switch => "switch",
+        }
+    }
     /// What is continuous at the cut-off, in words.
-    const CONTINUOUS: &'static str;
+    pub const fn continuous(self) -> &'static str {
+        match self {
+            Ending::Truncate => "nothing: the energy jumps",
+            Ending::Shift => "the energy; the force jumps",
+            Ending::ForceShift => "energy and force; Hessian products jump",
+            Ending::Switch => "energy, force and Hessian products",
+        }
+    }
     /// How many derivatives of the energy are continuous at the cut-off; −1 where the energy itself jumps.
-    const SMOOTHNESS: i32;
-    /// What is subtracted from or multiplied to the energy.
-    type Constants<T: Copy>: Record<T>;
+    pub const fn smoothness(self) -> i32 {
+        match self {
+            Ending::Truncate => -1,
+            Ending::Shift => 0,
+            Ending::ForceShift => 1,
+            Ending::Switch => 2,
+        }
+    }
+
     /// The constants for the radial function `f`.
-    fn constants<T: Scalar>(
+    pub fn constants<T: Scalar>(
+        self,
         at: &CutoffParams<T>,
         f: impl Fn(Distance<Dual<T>>) -> Dual<T>,
-    ) -> Self::Constants<T>;
+    ) -> EndingConstants<T> {
+        let zero = T::constant(0.0);
+        match self {
+            Ending::Truncate => EndingConstants { a: zero, b: zero },
+            Ending::Shift => EndingConstants { a: f(Distance::new(Dual::passive(at.cutoff))).value, b: zero },
+            Ending::ForceShift => {
+                let e = f(Distance::new(Dual::variable(at.cutoff)));
+                EndingConstants { a: e.value - e.tangent * at.cutoff, b: e.tangent }
+            }
+            Ending::Switch => EndingConstants { a: at.inner, b: (at.cutoff - at.inner).recip() },
+        }
+    }
+
     /// The energy `e` at distance `r` after treatment.
-    fn apply<S: Scalar, P: Coefficient<S>>(e: S, r: Distance<S>, k: &Self::Constants<P>) -> S;
-}
-
-/// The energy is cut and jumps to zero.
-pub struct Truncate;
-impl Treatment for Truncate {
-    const NAME: &'static str = "truncate";
-    const CONTINUOUS: &'static str = "nothing: the energy jumps";
-    const SMOOTHNESS: i32 = -1;
-    type Constants<T: Copy> = Nothing<T>;
-    fn constants<T: Scalar>(
-        _: &CutoffParams<T>,
-        _: impl Fn(Distance<Dual<T>>) -> Dual<T>,
-    ) -> Self::Constants<T> {
-        Nothing::from_fn(|_| T::constant(0.0))
-    }
     #[inline(always)]
-    fn apply<S: Scalar, P: Coefficient<S>>(e: S, _: Distance<S>, _: &Self::Constants<P>) -> S {
-        e
+    pub fn apply<S: Scalar, P: Coefficient<S>>(self, e: S, r: Distance<S>, k: &EndingConstants<P>) -> S {
+        match self {
+            Ending::Truncate => e,
+            Ending::Shift => e - k.a,
+            Ending::ForceShift => e - k.a - k.b * r.value(),
+            Ending::Switch => {
+                // below rs, x is held at 0, where S = 1 and both derivatives vanish
+                let x = ((r.value() - k.a) * k.b).relu();
+                e * x.poly([1.0, 0.0, 0.0, -10.0, 15.0, -6.0])
+            }
+        }
     }
 }
 
-record!(
-    /// What [`Shift`] subtracts.
-    ShiftConstants { energy }
-);
-
-/// A constant is subtracted so that the energy ends at zero; forces are those of the plain energy.
-pub struct Shift;
-impl Treatment for Shift {
-    const NAME: &'static str = "shift";
-    const CONTINUOUS: &'static str = "the energy; the force jumps";
-    const SMOOTHNESS: i32 = 0;
-    type Constants<T: Copy> = ShiftConstants<T>;
-    fn constants<T: Scalar>(
-        at: &CutoffParams<T>,
-        f: impl Fn(Distance<Dual<T>>) -> Dual<T>,
-    ) -> Self::Constants<T> {
-        ShiftConstants { energy: f(Distance::new(Dual::passive(at.cutoff))).value }
-    }
-    #[inline(always)]
-    fn apply<S: Scalar, P: Coefficient<S>>(e: S, _: Distance<S>, k: &Self::Constants<P>) -> S {
-        e - k.energy
-    }
+/// An ending as a type.
+pub trait Treatment: Send + Sync + 'static {
+    /// The ending.
+    const ENDING: Ending;
 }
 
-record!(
-    /// What [`ForceShift`] subtracts: a + b r.
-    ForceShiftConstants { a, b }
-);
-
-/// A line is subtracted so that energy and force end at zero.
-pub struct ForceShift;
-impl Treatment for ForceShift {
-    const NAME: &'static str = "force-shift";
-    const CONTINUOUS: &'static str = "energy and force; Hessian products jump";
-    const SMOOTHNESS: i32 = 1;
-    type Constants<T: Copy> = ForceShiftConstants<T>;
-    fn constants<T: Scalar>(
-        at: &CutoffParams<T>,
-        f: impl Fn(Distance<Dual<T>>) -> Dual<T>,
-    ) -> Self::Constants<T> {
-        let e = f(Distance::new(Dual::variable(at.cutoff)));
-        ForceShiftConstants { a: e.value - e.tangent * at.cutoff, b: e.tangent }
-    }
-    #[inline(always)]
-    fn apply<S: Scalar, P: Coefficient<S>>(e: S, r: Distance<S>, k: &Self::Constants<P>) -> S {
-        e - k.a - k.b * r.value()
-    }
+macro_rules! treatments {
+    ($($Name:ident),*) => { $(
+        /// See [`Ending`].
+        pub struct $Name;
+        impl Treatment for $Name {
+            const ENDING: Ending = Ending::$Name;
+        }
+    )* };
 }
-
-record!(
-    /// x = (r − inner) × inverse_width.
-    SwitchConstants { inner, inverse_width }
-);
-
-/// The energy is multiplied by a quintic that falls from 1 at rs to 0 at rc with two continuous derivatives.
-pub struct Switch;
-impl Treatment for Switch {
-    const NAME: &'static str = "switch";
-    const CONTINUOUS: &'static str = "energy, force and Hessian products";
-    const SMOOTHNESS: i32 = 2;
-    type Constants<T: Copy> = SwitchConstants<T>;
-    fn constants<T: Scalar>(
-        at: &CutoffParams<T>,
-        _: impl Fn(Distance<Dual<T>>) -> Dual<T>,
-    ) -> Self::Constants<T> {
-        SwitchConstants { inner: at.inner, inverse_width: (at.cutoff - at.inner).recip() }
-    }
-    #[inline(always)]
-    fn apply<S: Scalar, P: Coefficient<S>>(e: S, r: Distance<S>, k: &Self::Constants<P>) -> S {
-        // below rs, x is held at 0, where S = 1 and both derivatives vanish
-        let x = ((r.value() - k.inner) * k.inverse_width).relu();
-        e * x.poly([1.0, 0.0, 0.0, -10.0, 15.0, -6.0])
-    }
-}
+treatments!(Truncate, Shift, ForceShift, Switch);
 
 /// The parameters of a cut energy: those of the energy, then the cut-off's.
 pub type CutParams<E, T> = Both<<E as Energy>::Params<T>, CutoffParams<T>>;
@@ -151,11 +141,11 @@ pub struct Cut<E, C>(PhantomData<(E, C)>);
 impl<E: PairEnergy, C: Treatment> Energy for Cut<E, C> {
     const ABOUT: About = E::ABOUT;
     type Params<T: Copy> = CutParams<E, T>;
-    type Prepared<T: Copy> = Both<E::Prepared<T>, C::Constants<T>>;
+    type Prepared<T: Copy> = Both<E::Prepared<T>, EndingConstants<T>>;
     fn prepare<T: Scalar>(p: &Self::Params<T>) -> Self::Prepared<T> {
         let first = E::prepare(&p.first);
         let lifted: E::Prepared<Dual<T>> = first.convert(Dual::passive);
-        let second = C::constants(&p.second, |r| E::energy::<Dual<T>, Dual<T>>(r, &lifted));
+        let second = C::ENDING.constants(&p.second, |r| E::energy::<Dual<T>, Dual<T>>(r, &lifted));
         Both { first, second }
     }
 }
@@ -164,9 +154,10 @@ impl<E: PairEnergy, C: Treatment> PairEnergy for Cut<E, C> {
     const FACTOR: Factor = E::FACTOR;
     const LEAVES_REMAINDER: bool = E::LEAVES_REMAINDER;
     const ENDS_AT_CUTOFF: bool = E::ENDS_AT_CUTOFF;
+    const ENDING: Ending = C::ENDING;
     #[inline(always)]
     fn energy<S: Scalar, P: Coefficient<S>>(r: Distance<S>, p: &Self::Prepared<P>) -> S {
-        C::apply(E::energy(r, &p.first), r, &p.second)
+        C::ENDING.apply(E::energy(r, &p.first), r, &p.second)
     }
     #[inline(always)]
     fn excluded<S: Scalar, P: Coefficient<S>>(r: Distance<S>, p: &Self::Prepared<P>) -> S {
@@ -184,24 +175,25 @@ pub struct CutEmbedding<E, C>(PhantomData<(E, C)>);
 impl<E: EmbeddingEnergy, C: Treatment> Energy for CutEmbedding<E, C> {
     const ABOUT: About = E::ABOUT;
     type Params<T: Copy> = CutParams<E, T>;
-    type Prepared<T: Copy> = Both<E::Prepared<T>, Both<C::Constants<T>, C::Constants<T>>>;
+    type Prepared<T: Copy> = Both<E::Prepared<T>, Both<EndingConstants<T>, EndingConstants<T>>>;
     fn prepare<T: Scalar>(p: &Self::Params<T>) -> Self::Prepared<T> {
         let first = E::prepare(&p.first);
         let lifted: E::Prepared<Dual<T>> = first.convert(Dual::passive);
-        let pair = C::constants(&p.second, |r| E::pair::<Dual<T>, Dual<T>>(r, &lifted));
-        let density = C::constants(&p.second, |r| E::density::<Dual<T>, Dual<T>>(r, &lifted));
+        let pair = C::ENDING.constants(&p.second, |r| E::pair::<Dual<T>, Dual<T>>(r, &lifted));
+        let density = C::ENDING.constants(&p.second, |r| E::density::<Dual<T>, Dual<T>>(r, &lifted));
         Both { first, second: Both { first: pair, second: density } }
     }
 }
 
 impl<E: EmbeddingEnergy, C: Treatment> EmbeddingEnergy for CutEmbedding<E, C> {
+    const ENDING: Ending = C::ENDING;
     #[inline(always)]
     fn pair<S: Scalar, P: Coefficient<S>>(r: Distance<S>, p: &Self::Prepared<P>) -> S {
-        C::apply(E::pair(r, &p.first), r, &p.second.first)
+        C::ENDING.apply(E::pair(r, &p.first), r, &p.second.first)
     }
     #[inline(always)]
     fn density<S: Scalar, P: Coefficient<S>>(r: Distance<S>, p: &Self::Prepared<P>) -> S {
-        C::apply(E::density(r, &p.first), r, &p.second.second)
+        C::ENDING.apply(E::density(r, &p.first), r, &p.second.second)
     }
     #[inline(always)]
     fn embedding<S: Scalar, P: Coefficient<S>>(rho: S, p: &Self::Prepared<P>) -> S {

@@ -14,6 +14,7 @@
 //! | [`SiteEnergy`] | all neighbours of an atom | Tersoff |
 //! | [`GlobalEnergy`] | the positions of many atoms | radius of gyration |
 
+use crate::cutoff::Ending;
 use crate::distance::Distance;
 use crate::geometry::{Angle, Dihedral, Vec3};
 use crate::param::About;
@@ -98,6 +99,8 @@ pub trait PairEnergy: Energy {
     /// Whether the energy already vanishes at the cut-off by its own formula, so that no cut-off treatment
     /// applies to it.
     const ENDS_AT_CUTOFF: bool = false;
+    /// How it is ended at the cut-off, if by [`Cut`](crate::cutoff::Cut).
+    const ENDING: Ending = Ending::Truncate;
 
     /// The formula.
     fn energy<S: Scalar, P: Coefficient<S>>(r: Distance<S>, p: &Self::Prepared<P>) -> S;
@@ -163,6 +166,8 @@ pub trait FieldEnergy: Energy {
 /// E = Σ_{i<j} φ(r) + Σᵢ F(ρᵢ), ρᵢ = Σⱼ ρ(r). Parameters belong to pairs of types; F takes those of a type
 /// with itself.
 pub trait EmbeddingEnergy: Energy {
+    /// How it is ended at the cut-off, if by [`CutEmbedding`](crate::cutoff::CutEmbedding).
+    const ENDING: Ending = Ending::Truncate;
     /// φ(r)
     fn pair<S: Scalar, P: Coefficient<S>>(r: Distance<S>, p: &Self::Prepared<P>) -> S;
     /// What a neighbour at distance r adds to an atom's density.

@@ -4,7 +4,7 @@
 mod support;
 
 use potentials::catalog::{Visitor, standard};
-use potentials::cutoff::{Cut, CutEmbedding, ForceShift, Shift, Switch, Treatment, Truncate};
+use potentials::cutoff::{Cut, CutEmbedding, Ending, ForceShift, Shift, Switch, Treatment, Truncate};
 use potentials::*;
 use std::marker::PhantomData;
 use support::{Function, Limits, Random, SMOOTH, check, curvature, slope, value};
@@ -338,7 +338,7 @@ const INNER: f64 = 0.8;
 
 impl Ends {
     fn treated<E: PairEnergy, C: Treatment>() {
-        let what = format!("{}, {}", E::ABOUT.name, C::NAME);
+        let what = format!("{}, {}", E::ABOUT.name, C::ENDING.name());
         let mut p = sample::<E>();
         let plain = p.clone();
         p.extend([CUTOFF, INNER]);
@@ -356,11 +356,11 @@ impl Ends {
             let ends = d.abs() <= 1e-11 * scale;
             assert_eq!(
                 ends,
-                order as i32 <= C::SMOOTHNESS,
+                order as i32 <= C::ENDING.smoothness(),
                 "{what}: derivative {order} at the cut-off is {d}"
             );
         }
-        if C::NAME == Switch::NAME {
+        if C::ENDING == Ending::Switch {
             // untouched up to where the switch begins, with two derivatives
             for x in [0.6, INNER] {
                 for (a, b) in at(x).into_iter().zip(untreated(x)) {
@@ -425,7 +425,12 @@ impl Visitor for Ends {
             ];
             for (order, [a, b]) in derivatives.into_iter().enumerate() {
                 let ends = a.abs() < 1e-12 && b.abs() < 1e-12;
-                assert_eq!(ends, order as i32 <= C::SMOOTHNESS, "{} {order}: {a} {b}", C::NAME);
+                assert_eq!(
+                    ends,
+                    order as i32 <= C::ENDING.smoothness(),
+                    "{} {order}: {a} {b}",
+                    C::ENDING.name()
+                );
             }
         }
         ends::<E, Truncate>();

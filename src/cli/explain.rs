@@ -60,7 +60,7 @@ fn potentials(catalog: &Catalog) -> String {
         table(&pairs, &[])
     );
     let endings: Vec<_> =
-        Ending::ALL.map(Ending::about).map(|(name, what, _)| vec![name.into(), what.into()]).into();
+        Ending::ALL.map(|ending| vec![ending.name().into(), ending.continuous().into()]).into();
     let _ = write!(text, "ending = …, at the cut-off\n{}", table(&endings, &[]));
     text
 }
@@ -176,10 +176,8 @@ fn named(catalog: &Catalog, name: &str) -> Result<String, Failure> {
         }
         parts.push(part);
     }
-    for (ending, continuous, _) in Ending::ALL.map(Ending::about) {
-        if ending == name {
-            parts.push(format!("ending = \"{ending}\"\n  at the cut-off: {continuous}\n"));
-        }
+    for ending in Ending::ALL.iter().filter(|ending| ending.name() == name) {
+        parts.push(format!("ending = \"{name}\"\n  at the cut-off: {}\n", ending.continuous()));
     }
     let (any, all) = (keys_of_any(catalog), keys(catalog));
     let wanted = plain(name);
@@ -232,7 +230,7 @@ fn named(catalog: &Catalog, name: &str) -> Result<String, Failure> {
     }
     let topics = ["potentials", "units", "input"];
     let potentials = catalog.entries().iter().map(|e| e.about.name);
-    let endings = Ending::ALL.map(|e| e.about().0);
+    let endings = Ending::ALL.map(|e| e.name());
     let paths: Vec<String> = any.iter().map(|k| plain(&k.path)).collect();
     let last = |path: &'_ str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let lasts: Vec<String> = paths.iter().map(|p| last(p)).collect();

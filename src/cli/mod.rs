@@ -70,6 +70,13 @@ enum Command {
 struct Input {
     /// The input, a TOML file
     input: PathBuf,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+/// Changes to an input.
+#[derive(Args, Clone)]
+struct Changes {
     /// Change any key of the input, such as `stage[0].steps=100` (may be repeated)
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
@@ -180,14 +187,14 @@ fn say(text: &str) -> Result<(), Failure> {
 impl Input {
     /// Reads the input; its warnings go to standard error, unless it shall be quiet.
     fn plan(&self, catalog: &Catalog, quiet: bool) -> Result<Plan, Failure> {
-        self.plan_of(&self.set, catalog, quiet)
+        self.plan_of(&self.changes.set, catalog, quiet)
     }
 
     /// The same with the last stage's number of steps, if one is given.
     fn plan_with_steps(&self, steps: Option<u64>, catalog: &Catalog, quiet: bool) -> Result<Plan, Failure> {
         let plan = self.plan(catalog, quiet || steps.is_some())?;
         let (Some(steps), Some(last)) = (steps, plan.stages.len().checked_sub(1)) else { return Ok(plan) };
-        let mut set = self.set.clone();
+        let mut set = self.changes.set.clone();
         set.push((format!("stage[{last}].steps"), steps.to_string()));
         self.plan_of(&set, catalog, quiet)
     }

@@ -63,7 +63,7 @@ impl Run {
         }
         let mut line =
             format!("    md run {} --output {}", quoted(&self.input.input), quoted(&summary.directory));
-        for (path, value) in &self.input.set {
+        for (path, value) in &self.input.changes.set {
             line += &format!(" --set {}", quoted(format!("{path}={value}")));
         }
         if let Some(steps) = self.steps {

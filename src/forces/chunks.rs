@@ -91,15 +91,34 @@ impl<V: Lanes> Totals<V> {
         let half = g * 0.5;
         self.add(inside, e * 0.5, d, [half * d[0], half * d[1], half * d[2]]);
     }
-    /// Adds the totals to sums. (To be done often: totals leave their grid if they grow too large.)
+    /// Adds energies alone.
     #[inline(always)]
-    pub fn flush(self, sums: &mut Sums) {
+    pub fn add_energy(&mut self, own: V::Mask, e: V) {
+        V::select(own, e.odd(), V::constant(0.0)).add_to(&mut self.sums[0]);
+    }
+    /// Begins anew.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.sums = [[self.origin; 2]; 7];
+    }
+    /// Adds the totals to sums, and begins anew. (To be done often: totals leave their grid if they grow too large.)
+    #[inline(always)]
+    pub fn flush(&mut self, sums: &mut Sums) {
         sums.add_each(std::array::from_fn(
             #[inline(always)]
-            |k| {
-                let [a, b] = self.sums[k];
-                ((a - self.origin) + (b - self.origin)).sum()
-            },
+            |k| self.total(k),
         ));
+        self.clear();
+    }
+    /// Adds the energy alone, and begins anew.
+    #[inline(always)]
+    pub fn flush_energy(&mut self, sums: &mut Sums) {
+        sums.add_energy(self.total(0));
+        self.clear();
+    }
+    #[inline(always)]
+    fn total(&self, k: usize) -> f64 {
+        let [a, b] = self.sums[k];
+        ((a - self.origin) + (b - self.origin)).sum()
     }
 }

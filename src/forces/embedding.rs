@@ -4,19 +4,93 @@
 #![allow(unsafe_code)]
 
 use super::chunks::{Totals, each_chunk, each_rank};
-use super::pair::{Blocks, Fields, Pull, TypePairs, TypeTable};
+use super::pair::{Block, Blocks, Derived, Ended, Fields, Pull, TypePairs, TypeTable, seeded};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
 use super::view::{Frame, Grid, Neighborhood, View};
 use crate::autodiff::Dual;
 use crate::autodiff::lanes::{Kernel, Lanes};
-use potentials::{Coefficient, Distance, EmbeddingEnergy, Mask, Scalar};
+use potentials::cutoff::{Ending, EndingConstants};
+use potentials::{Both, Coefficient, Distance, EmbeddingEnergy, Energy, Mask, Scalar};
 use rayon::prelude::*;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A pair energy, and the energy of each atom in the density of its neighbours.
-pub struct EmbeddingLaw<E> {
+/// What the kernels compute of an embedding energy.
+pub trait Formula: Send + Sync + 'static {
+    /// The energy whose parameters it has.
+    type Energy: EmbeddingEnergy;
+    /// Whether these are followed by the constants of an ending, of the pair energy and of the density.
+    const ENDED: bool = false;
+    /// Whether there are forces. (What energies alone cost is for benchmarks.)
+    const FORCES: bool = true;
+    /// F and dF/dρ.
+    fn embedding(rho: f64, p: &Parameters<Self, f64>) -> Dual<f64>;
+    /// φ and ρ of some pairs, with −2 d/dr² of both.
+    fn pairs<V: Lanes>(r2: V, p: &Parameters<Self, V::Parameter>) -> [Dual<V>; 2];
+}
+
+/// The parameters of a formula, and the constants that may follow.
+type Parameters<F, T> = <<F as Formula>::Energy as Energy>::Prepared<T>;
+type WithEndings<F, T> = Both<Parameters<F, T>, Both<EndingConstants<T>, EndingConstants<T>>>;
+
+impl<E: EmbeddingEnergy> Formula for Derived<E> {
+    type Energy = E;
+    #[inline(always)]
+    fn embedding(rho: f64, p: &E::Prepared<f64>) -> Dual<f64> {
+        E::embedding::<Dual<f64>, f64>(Dual::variable(rho), p)
+    }
+    #[inline(always)]
+    fn pairs<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> [Dual<V>; 2] {
+        let r = Distance::from_squared(seeded(r2));
+        [E::pair::<Dual<V>, V::Parameter>(r, p), E::density::<Dual<V>, V::Parameter>(r, p)]
+    }
+}
+
+impl<F: Formula> Formula for Ended<F> {
+    type Energy = F::Energy;
+    const ENDED: bool = true;
+    const FORCES: bool = F::FORCES;
+    #[inline(always)]
+    fn embedding(rho: f64, p: &Parameters<F, f64>) -> Dual<f64> {
+        F::embedding(rho, p)
+    }
+    #[inline(always)]
+    fn pairs<V: Lanes>(r2: V, p: &Parameters<F, V::Parameter>) -> [Dual<V>; 2] {
+        F::pairs(r2, p)
+    }
+}
+
+/// The densities that some neighbours bring.
+#[inline(always)]
+fn densities<F: Formula, V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V) -> V {
+    let r = Distance::from_squared(r2);
+    let density = F::Energy::density::<V, V::Parameter>;
+    if F::ENDED {
+        let p: WithEndings<F, V::Parameter> = fields.parameters(block);
+        fields.ending.apply(density(r, &p.first), r, &p.second.second)
+    } else {
+        density(r, &fields.parameters(block))
+    }
+}
+
+/// φ and ρ of the pairs with some neighbours, with −2 d/dr² of both.
+#[inline(always)]
+fn pairs<F: Formula, V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V) -> [Dual<V>; 2] {
+    if F::ENDED {
+        let (p, r): (WithEndings<F, V::Parameter>, _) =
+            (fields.parameters(block), Distance::from_squared(seeded(r2)));
+        let [phi, rho] = F::pairs(r2, &p.first);
+        let Both { first, second } = &p.second;
+        [fields.ending.apply(phi, r, first), fields.ending.apply(rho, r, second)]
+    } else {
+        F::pairs(r2, &fields.parameters(block))
+    }
+}
+
+/// A pair energy, and the energy of each atom in the density of its neighbours, computed by a formula with the same
+/// parameters. (Another one than the derived one is for benchmarks.)
+pub struct EmbeddingLaw<E, F = Derived<E>> {
     types: TypePairs,
     table: TypeTable,
     /// What sums of densities start from: their grid.
@@ -27,10 +101,10 @@ pub struct EmbeddingLaw<E> {
     slopes: Vec<f64>,
     in_slots: Vec<f64>,
     partial: Vec<[Sums; 1]>,
-    energy: PhantomData<E>,
+    energy: PhantomData<(E, F)>,
 }
 
-impl<E: EmbeddingEnergy> EmbeddingLaw<E> {
+impl<E: EmbeddingEnergy, F: Formula> EmbeddingLaw<E, F> {
     /// For these types.
     pub fn new(types: TypePairs) -> Self {
         let range = types.range();
@@ -48,11 +122,17 @@ impl<E: EmbeddingEnergy> EmbeddingLaw<E> {
     }
 }
 
-impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
+impl<E: EmbeddingEnergy, F: Formula> Law for EmbeddingLaw<E, F> {
     type Energy = E;
 
     fn list_need(&self) -> Option<ListNeed> {
-        Some(ListNeed { range: self.range, leave_out: [false; 3], mirrors: false, single: false })
+        Some(ListNeed {
+            range: self.range,
+            leave_out: [false; 3],
+            mirrors: false,
+            single: false,
+            double: true,
+        })
     }
     fn set_list(&mut self, list: usize) {
         self.list = list;
@@ -100,7 +180,7 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
 
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { types, table, origin, list, slopes, in_slots, partial, .. } = self;
-        let (near, energy) = (&frame.lists[*list], PhantomData::<E>);
+        let (near, ending, formula) = (&frame.lists[*list], E::ENDING, PhantomData::<F>);
         let origin = if frame.grid == Grid::NONE { 0.0 } else { *origin };
 
         // first pass: densities, embedding energies and their slopes
@@ -109,13 +189,13 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
         each_chunk(n, slopes, 1, partial, [&mut sink.sums], &|ranks, slopes, [sums]| {
             let own = |kind: usize| types.rows[kind * (types.types + 1)] as usize;
             let densities =
-                Densities { frame, near, table, origin, ranks: ranks.clone(), out: slopes, energy };
-            frame.isa.double(densities);
+                Densities { frame, near, table, ending, origin, ranks: ranks.clone(), out: slopes, formula };
+            frame.double(densities);
             for (k, slope) in ranks.zip(slopes) {
                 let density = std::mem::take(slope);
                 if density > 0.0 {
-                    let row: &E::Prepared<f64> = &p.row(own(frame.kind(near, k)));
-                    let e = E::embedding::<Dual<f64>, f64>(Dual::variable(density), row);
+                    // (what follows the formula's parameters in a row is not for it)
+                    let e = F::embedding(density, &p.row(own(frame.kind(near, k))));
                     *slope = e.tangent;
                     if frame.sums {
                         sums.add_energy(e.value);
@@ -123,13 +203,15 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
                 }
             }
         });
-        let of_slot = |&atom: &u32| slopes[near.list.rank(atom as usize)];
-        near.list.owners().par_iter().with_min_len(4096).map(of_slot).collect_into_vec(in_slots);
+        if F::FORCES {
+            let of_slot = |&atom: &u32| slopes[near.list.rank(atom as usize)];
+            near.list.owners().par_iter().with_min_len(4096).map(of_slot).collect_into_vec(in_slots);
+        }
 
         // second pass: dE/dr² = φ′ + (F′ᵢ + F′ⱼ) ρ′, each pair seen from both sides
         each_rank(sink, *list, partial, &|ranks, forces, [sums]| {
-            let pulls = Pulls { frame, near, table, slopes, in_slots, ranks, forces, sums, energy };
-            frame.isa.double(pulls);
+            let pulls = Pulls { frame, near, table, ending, slopes, in_slots, ranks, forces, sums, formula };
+            frame.double(pulls);
         });
     }
 
@@ -139,32 +221,32 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
 }
 
 /// The densities at the atoms of some ranks.
-struct Densities<'a, E> {
+struct Densities<'a, F> {
     frame: &'a Frame<'a>,
     near: &'a Neighborhood,
     table: &'a TypeTable,
+    ending: Ending,
     origin: f64,
     ranks: Range<usize>,
     out: &'a mut [f64],
-    energy: PhantomData<E>,
+    formula: PhantomData<F>,
 }
 
-impl<E: EmbeddingEnergy> Kernel<f64> for Densities<'_, E> {
+impl<F: Formula> Kernel<f64> for Densities<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
-        let Densities { frame, near, table, origin, ranks, out, .. } = self;
+        let Densities { frame, near, table, ending, origin, ranks, out, .. } = self;
         let (zero, origin) = (V::constant(0.0), V::constant(origin));
-        let (mut blocks, mut fields) = (Blocks::<V>::new(frame, near), Fields::<V>::new(near, table));
+        let mut blocks = Blocks::<V>::new(frame, near);
+        let mut fields = Fields::<V>::new(near, table, ending);
         for (k, out) in ranks.zip(out) {
             blocks.turn(k);
             fields.turn(frame.kind(near, k));
             let mut density = origin;
             while let Some(block) = blocks.next() {
-                let q: E::Prepared<V::Parameter> = fields.parameters(&block);
                 let inside = fields.inside(&block);
-                let r = Distance::from_squared(fields.squares(inside, &block));
-                let rho = E::density::<V, V::Parameter>(r, &q);
+                let rho = densities::<F, V>(&fields, &block, fields.squares(inside, &block));
                 density = density + V::select(inside, rho.odd(), zero);
             }
             *out = (density - origin).sum();
@@ -173,37 +255,40 @@ impl<E: EmbeddingEnergy> Kernel<f64> for Densities<'_, E> {
 }
 
 /// The forces on the atoms of some ranks, and the energies of their pairs.
-struct Pulls<'a, E> {
+struct Pulls<'a, F> {
     frame: &'a Frame<'a>,
     near: &'a Neighborhood,
     table: &'a TypeTable,
+    ending: Ending,
     slopes: &'a [f64],
     in_slots: &'a [f64],
     ranks: Range<usize>,
     forces: &'a mut [[f64; 3]],
     sums: &'a mut Sums,
-    energy: PhantomData<E>,
+    formula: PhantomData<F>,
 }
 
-impl<E: EmbeddingEnergy> Kernel<f64> for Pulls<'_, E> {
+impl<F: Formula> Kernel<f64> for Pulls<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
-        let Pulls { frame, near, table, slopes, in_slots, ranks, forces, sums, .. } = self;
+        let Pulls { frame, near, table, ending, slopes, in_slots, ranks, forces, sums, .. } = self;
         let zero = V::constant(0.0);
-        let (mut blocks, mut fields) = (Blocks::<V>::new(frame, near), Fields::<V>::new(near, table));
+        let mut blocks = Blocks::<V>::new(frame, near);
+        let mut fields = Fields::<V>::new(near, table, ending);
+        let mut totals = Totals::<V>::new(frame.grid);
         for (k, force) in ranks.zip(forces) {
             blocks.turn(k);
             fields.turn(frame.kind(near, k));
             let own = V::constant(slopes[k]);
-            let (mut pull, mut totals) = (Pull::new(frame.grid), Totals::<V>::new(frame.grid));
+            let mut pull = Pull::new(frame.grid);
             while let Some(block) = blocks.next() {
-                let q: E::Prepared<V::Parameter> = fields.parameters(&block);
                 let inside = fields.inside(&block);
-                let r2 = Dual::new(fields.squares(inside, &block), V::constant(-2.0));
-                let r = Distance::from_squared(r2);
-                let phi = E::pair::<Dual<V>, V::Parameter>(r, &q);
-                let rho = E::density::<Dual<V>, V::Parameter>(r, &q);
+                let [phi, rho] = pairs::<F, V>(&fields, &block, fields.squares(inside, &block));
+                if !F::FORCES {
+                    totals.add_energy(inside, phi.value * 0.5);
+                    continue;
+                }
                 // SAFETY: an entry is a slot, and every slot has a slope
                 let other =
                     unsafe { V::pick(in_slots.as_ptr(), near.list.entries().as_ptr().add(block.entry)) };
@@ -216,7 +301,7 @@ impl<E: EmbeddingEnergy> Kernel<f64> for Pulls<'_, E> {
             }
             pull.finish(force, None);
             if frame.sums {
-                totals.flush(sums);
+                if F::FORCES { totals.flush(sums) } else { totals.flush_energy(sums) }
             }
         }
     }

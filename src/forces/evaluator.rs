@@ -138,22 +138,22 @@ impl Evaluator {
     pub fn new(setup: Setup) -> Result<Self, ForceError> {
         let Setup { atoms, charges, joined, mut terms, coulomb, skin, method, joints } = setup;
         // terms that leave out the same pairs share a list
-        let mut needs: Vec<(ListNeed, bool)> = Vec::new();
+        let mut needs: Vec<ListNeed> = Vec::new();
         for term in &mut terms {
             let Some(need) = term.list_need() else { continue };
-            let k = needs.iter().position(|(n, _)| n.leave_out == need.leave_out).unwrap_or_else(|| {
-                needs.push((ListNeed { range: SHORTEST, mirrors: false, single: false, ..need }, false));
+            let k = needs.iter().position(|n| n.leave_out == need.leave_out).unwrap_or_else(|| {
+                // (a term that reaches nowhere reads a list too, if one with next to nothing in it)
+                needs.push(ListNeed { range: SHORTEST, ..need });
                 needs.len() - 1
             });
-            let (shared, double) = &mut needs[k];
-            // (a term that reaches nowhere reads a list too, if one with next to nothing in it)
+            let shared = &mut needs[k];
             shared.range = shared.range.max(need.range);
             shared.mirrors |= need.mirrors;
             shared.single |= need.single;
-            *double |= !need.single;
+            shared.double |= need.double;
             term.set_list(k);
         }
-        let list = |(need, double): &(ListNeed, bool)| -> Result<Neighborhood, ForceError> {
+        let list = |need: &ListNeed| -> Result<Neighborhood, ForceError> {
             let mut list = VerletList::new(need.range, skin)?;
             if need.mirrors {
                 list = list.with_mirrors();
@@ -163,7 +163,7 @@ impl Evaluator {
             let exclusions =
                 (!pairs.is_empty()).then(|| Exclusions::from_pairs(atoms.len(), pairs)).transpose();
             let exclusions = exclusions.map_err(ForceError::Exclusions)?;
-            Ok(Neighborhood::new(list, exclusions, need.single, *double))
+            Ok(Neighborhood::new(list, exclusions, need.single, need.double))
         };
         let lists = needs.iter().map(list).collect::<Result<Vec<_>, _>>()?;
         let ranked = vec![Vec::new(); lists.len()];
@@ -223,22 +223,26 @@ impl Evaluator {
         &mut self.timings
     }
 
-    /// Brings the lists up to date, for kernels in that precision.
-    fn prepare_in(
-        &mut self,
-        precision: Precision,
-        cell: &Cell,
-        positions: &Positions,
-    ) -> Result<(), ForceError> {
+    /// Brings the lists up to date.
+    fn find_neighbors(&mut self, cell: &Cell, positions: &Positions) -> Result<(), ForceError> {
         for near in &mut self.lists {
-            near.update(positions, cell, &self.atoms, &self.atom_charges, precision)?;
+            near.update(positions, cell, &self.atoms)?;
         }
         Ok(())
     }
 
-    /// Brings the lists up to date for all that is not a kernel.
+    /// Brings what kernels in that precision read of the lists up to date.
+    fn refresh_rows(&mut self, cell: &Cell, positions: &Positions, precision: Precision) {
+        for near in &mut self.lists {
+            near.refresh(positions, cell, &self.atom_charges, precision);
+        }
+    }
+
+    /// Brings everything up to date for all that is not a kernel.
     fn prepare(&mut self, cell: &Cell, positions: &Positions) -> Result<(), ForceError> {
-        self.prepare_in(Precision::Double, cell, positions)
+        self.find_neighbors(cell, positions)?;
+        self.refresh_rows(cell, positions, Precision::Double);
+        Ok(())
     }
 
     /// The energy by term with atoms moved by `moves` (one vector an atom, or none) and space strained by `strain`:
@@ -334,17 +338,17 @@ impl Evaluator {
         out: &mut Forces,
     ) -> Result<(), ForceError> {
         let mut clock = Clock::start();
+        self.find_neighbors(cell, positions)?;
+        clock.lap(&mut self.timings.lists);
+        let precision = match self.method.kind {
+            Kind::Tape => Precision::Double,
+            Kind::Fused => self.method.precision,
+        };
+        self.refresh_rows(cell, positions, precision);
+        clock.lap(&mut self.timings.rows);
         match self.method.kind {
-            Kind::Tape => {
-                self.prepare(cell, positions)?;
-                clock.lap(&mut self.timings.lists);
-                self.on_tape(cell, positions, &mut clock, out);
-            }
-            Kind::Fused => {
-                self.prepare_in(self.method.precision, cell, positions)?;
-                clock.lap(&mut self.timings.lists);
-                self.fused(cell, positions, sums, &mut clock, out);
-            }
+            Kind::Tape => self.on_tape(cell, positions, &mut clock, out),
+            Kind::Fused => self.fused(cell, positions, sums, &mut clock, out),
         }
         let finite =
             out.forces.iter().flatten().chain(&out.energies).chain(&out.virial).all(|x| x.is_finite());

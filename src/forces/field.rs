@@ -58,7 +58,7 @@ impl<E: FieldEnergy> Law for FieldLaw<E> {
     }
 
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
-        frame.isa.double(Fields { law: self, frame, p, sink });
+        frame.double(Fields { law: self, frame, p, sink });
     }
 }
 

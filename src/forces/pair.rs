@@ -5,38 +5,67 @@
 
 use super::chunks::{Totals, each_chunk, each_rank};
 use super::parameters::{ParameterTable, PreparedTable};
-use super::term::{Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term};
+use super::term::{self, Entry, Law, ListNeed, Reach, Sink, Sums, Term};
 use super::view::{Frame, Grid, Neighborhood, Precision, View};
 use crate::autodiff::Dual;
 use crate::autodiff::lanes::{Element, Kernel, Lanes};
 use crate::system::Cell;
-use potentials::{Coefficient, Distance, Factor, Mask, PairEnergy, Record, Scalar, Vec3};
+use potentials::cutoff::{Ending, EndingConstants};
+use potentials::{Both, Coefficient, Distance, Energy, Factor, Mask, PairEnergy, Record, Scalar, Vec3};
 use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Range;
 
 /// What a kernel computes for some pairs: energy, and force over distance, in every lane.
-pub trait Formula<E: PairEnergy>: Send + Sync + 'static {
+pub trait Formula: Send + Sync + 'static {
+    /// The energy whose parameters it has.
+    type Energy: PairEnergy;
+    /// Whether these are followed by the constants of an ending.
+    const ENDED: bool = false;
+    /// Whether there are forces. (What energies alone cost is for benchmarks.)
+    const FORCES: bool = true;
     /// E and −2 dE/dr².
-    fn pairs<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> (V, V);
+    fn pairs<V: Lanes>(r2: V, p: &Prepared<Self, V::Parameter>) -> (V, V);
 }
 
-/// An energy's text, differentiated by the number that it is called with.
-pub struct Derived;
+/// The parameters of a formula.
+type Prepared<F, T> = <<F as Formula>::Energy as Energy>::Prepared<T>;
 
-impl<E: PairEnergy> Formula<E> for Derived {
+/// An energy's text, differentiated by the number that it is called with.
+pub struct Derived<E>(PhantomData<E>);
+
+impl<E: PairEnergy> Formula for Derived<E> {
+    type Energy = E;
     #[inline(always)]
     fn pairs<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> (V, V) {
-        // the seed −2 makes the tangent −2 dE/dr², which is the force over the distance
-        let r2 = Dual::new(r2, V::constant(-2.0));
-        let e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(r2), p);
+        let e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(seeded(r2)), p);
         (e.value, e.tangent)
     }
 }
 
-/// A pair energy between all atoms of certain types that are near each other. (Another formula than the derived one
-/// is for benchmarks.)
-pub struct PairLaw<E: PairEnergy, F = Derived> {
+/// A formula for an energy that is [`Cut`](potentials::cutoff::Cut). Which ending it has is seen when it runs: a kernel is
+/// compiled once for all of them.
+pub struct Ended<F>(PhantomData<F>);
+
+impl<F: Formula> Formula for Ended<F> {
+    type Energy = F::Energy;
+    const ENDED: bool = true;
+    const FORCES: bool = F::FORCES;
+    #[inline(always)]
+    fn pairs<V: Lanes>(r2: V, p: &Prepared<F, V::Parameter>) -> (V, V) {
+        F::pairs(r2, p)
+    }
+}
+
+/// The seed −2 makes a tangent −2 dE/dr², which is the force over the distance.
+#[inline(always)]
+pub(super) fn seeded<V: Lanes>(r2: V) -> Dual<V> {
+    Dual::new(r2, V::constant(-2.0))
+}
+
+/// A pair energy between all atoms of certain types that are near each other, computed by a formula with the same
+/// parameters. (Another one than the derived one is for benchmarks.)
+pub struct PairLaw<E: PairEnergy, F = Derived<E>> {
     types: TypePairs,
     table: TypeTable,
     list: usize,
@@ -102,7 +131,7 @@ pub struct Special {
     pub remainder: bool,
 }
 
-impl<E: PairEnergy, F: Formula<E>> PairLaw<E, F> {
+impl<E: PairEnergy, F: Formula> PairLaw<E, F> {
     /// A pair energy for these types and special pairs.
     pub fn new(types: TypePairs, special: Special) -> Self {
         let range = types.range();
@@ -184,12 +213,12 @@ fn sum_of_pairs<S: Scalar, P: Coefficient<S>>(
 /// Runs a kernel as precisely as the frame says.
 fn run<A: Part, B: Part>(rows: Rows<A, B>) {
     match rows.frame.precision {
-        Precision::Double => rows.frame.isa.double(rows),
-        Precision::Mixed => rows.frame.isa.single(rows),
+        Precision::Double => rows.frame.double(rows),
+        Precision::Mixed => rows.frame.single(rows),
     }
 }
 
-impl<E: PairEnergy, F: Formula<E>> PairLaw<E, F> {
+impl<E: PairEnergy, F: Formula> PairLaw<E, F> {
     /// What is not in the list.
     fn specials(&self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let remainder = self.special.remainder;
@@ -217,14 +246,14 @@ pub struct Joint {
 }
 
 impl Joint {
-    /// Of two energies.
-    pub fn of<A: PairEnergy, B: PairEnergy>() -> Self {
+    /// Of two energies with their formulas.
+    pub fn of<A: PairEnergy, F: Formula, B: PairEnergy, G: Formula>() -> Self {
         Joint {
-            fits: |a, b| match (law::<A>(a), law::<B>(b)) {
+            fits: |a, b| match (law::<A, F>(a), law::<B, G>(b)) {
                 (Some(a), Some(b)) => a.list == b.list,
                 _ => false,
             },
-            fused: fused_jointly::<A, B>,
+            fused: fused_jointly::<A, F, B, G>,
         }
     }
     /// Whether these are the two, and have their neighbours in one list.
@@ -245,27 +274,27 @@ impl Joint {
 }
 
 /// The law of a term, if it is this one.
-fn law<E: PairEnergy>(term: &dyn Term) -> Option<&PairLaw<E>> {
-    (term as &dyn Any).downcast_ref::<Entry<PairLaw<E>>>().map(Entry::law)
+fn law<E: PairEnergy, F: Formula>(term: &dyn Term) -> Option<&PairLaw<E, F>> {
+    (term as &dyn Any).downcast_ref::<Entry<PairLaw<E, F>>>().map(Entry::law)
 }
 
-fn fused_jointly<A: PairEnergy, B: PairEnergy>(
+fn fused_jointly<A: PairEnergy, F: Formula, B: PairEnergy, G: Formula>(
     a: &mut dyn Term,
     b: &mut dyn Term,
     frame: &Frame,
     sink: &mut Sink,
     second: &mut Sums,
 ) {
-    let Some(a) = (a as &mut dyn Any).downcast_mut::<Entry<PairLaw<A>>>() else { return };
-    let Some(b) = (b as &mut dyn Any).downcast_mut::<Entry<PairLaw<B>>>() else { return };
+    let Some(a) = (a as &mut dyn Any).downcast_mut::<Entry<PairLaw<A, F>>>() else { return };
+    let Some(b) = (b as &mut dyn Any).downcast_mut::<Entry<PairLaw<B, G>>>() else { return };
     let ((a, p), (b, q)) = (a.parts(), b.parts());
     let near = &frame.lists[a.list];
     let tables = [&a.table, &b.table];
     let n = near.list.len();
     let totals = [&mut sink.sums, &mut *second];
     each_chunk(n, &mut sink.ranked[a.list], 1, &mut a.both, totals, &|ranks, forces, [first, second]| {
-        let parts = PhantomData::<(By<A, Derived>, By<B, Derived>)>;
-        run(Rows { frame, near, tables, ranks, forces, sums: [Some(first), Some(second)], parts });
+        let (endings, parts) = ([A::ENDING, B::ENDING], PhantomData::<(By<F>, By<G>)>);
+        run(Rows { frame, near, tables, endings, ranks, forces, sums: [Some(first), Some(second)], parts });
     });
     a.specials(frame, p, sink);
     std::mem::swap(&mut sink.sums, second);
@@ -273,12 +302,12 @@ fn fused_jointly<A: PairEnergy, B: PairEnergy>(
     std::mem::swap(&mut sink.sums, second);
 }
 
-impl<E: PairEnergy, F: Formula<E>> Law for PairLaw<E, F> {
+impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
     type Energy = E;
 
     fn list_need(&self) -> Option<ListNeed> {
         let leave_out = self.special.leave_out;
-        Some(ListNeed { range: self.range, leave_out, mirrors: false, single: true })
+        Some(ListNeed { range: self.range, leave_out, mirrors: false, single: true, double: false })
     }
     fn set_list(&mut self, list: usize) {
         self.list = list;
@@ -289,7 +318,12 @@ impl<E: PairEnergy, F: Formula<E>> Law for PairLaw<E, F> {
         self.table = TypeTable::new(&self.types, prepared);
     }
 
-    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], q: &[P]) -> S {
+    fn total<S: Scalar, P: Coefficient<S>>(
+        &self,
+        view: &View<S>,
+        p: &[term::Prepared<Self, P>],
+        q: &[P],
+    ) -> S {
         let pair = |r2: S, row: usize, part: f64| {
             let (r, p) = (Distance::from_squared(r2), &p[row]);
             let mut e = if part == 0.0 { S::constant(0.0) } else { E::energy(r, p) * part };
@@ -307,8 +341,8 @@ impl<E: PairEnergy, F: Formula<E>> Law for PairLaw<E, F> {
         let Self { table, list, partial, .. } = self;
         let near = &frame.lists[*list];
         each_rank(sink, *list, partial, &|ranks, forces, [sums]| {
-            let (tables, parts) = ([&*table; 2], PhantomData::<(By<E, F>, Nobody)>);
-            run(Rows { frame, near, tables, ranks, forces, sums: [Some(sums), None], parts });
+            let (tables, endings, parts) = ([&*table; 2], [E::ENDING; 2], PhantomData::<(By<F>, Nobody)>);
+            run(Rows { frame, near, tables, endings, ranks, forces, sums: [Some(sums), None], parts });
         });
         self.specials(frame, p, sink);
     }
@@ -372,8 +406,8 @@ pub(super) struct TypeTable {
     single: Vec<f32>,
     /// Whether all pairs of types have the same.
     uniform: bool,
-    /// The square of the largest cut-off of each first type; 0 where it interacts with none.
-    cutoff2: Vec<f64>,
+    /// Whether each first type interacts with any.
+    interacts: Vec<bool>,
     /// A square of a distance at which nothing overflows: the largest of the cut-offs.
     safe: f64,
 }
@@ -391,15 +425,13 @@ impl TypeTable {
         }
         let all = (0..n * n).all(|k| types.rows[k] == types.rows[0] && types.cutoff2[k] == types.cutoff2[0]);
         let single = values.iter().map(|&x| x as f32).collect();
-        let cutoff2 =
-            (0..n).map(|a| types.cutoff2[a * n..(a + 1) * n].iter().fold(0.0, |m: f64, &c| m.max(c)));
-        let cutoff2 = cutoff2.collect();
-        Self { types: n, width, values, single, uniform: all, cutoff2, safe: types.range().powi(2) }
+        let interacts = (0..n).map(|a| types.cutoff2[a * n..(a + 1) * n].iter().any(|&c| c > 0.0)).collect();
+        Self { types: n, width, values, single, uniform: all, interacts, safe: types.range().powi(2) }
     }
     /// Whether atoms of this type interact with any.
     #[inline(always)]
     fn has(&self, kind: usize) -> bool {
-        self.cutoff2[kind] > 0.0
+        self.interacts[kind]
     }
 
     /// The numbers of a first type.
@@ -513,11 +545,13 @@ pub(super) struct Fields<'a, V: Lanes> {
     /// How many types, which is how far apart fields are.
     types: usize,
     single: bool,
+    /// How energies end at the cut-off, where they are cut.
+    pub ending: Ending,
 }
 
 impl<'a, V: Lanes> Fields<'a, V> {
     #[inline(always)]
-    pub fn new(near: &'a Neighborhood, table: &'a TypeTable) -> Self {
+    pub fn new(near: &'a Neighborhood, table: &'a TypeTable, ending: Ending) -> Self {
         let (safe, single) = (V::constant(table.safe), table.uniform || near.kinds.is_empty());
         let nowhere = std::ptr::null();
         Self {
@@ -529,6 +563,7 @@ impl<'a, V: Lanes> Fields<'a, V> {
             cutoff2: nowhere,
             types: table.types,
             single,
+            ending,
         }
     }
 
@@ -581,14 +616,22 @@ impl<'a, V: Lanes> Fields<'a, V> {
 trait Part {
     /// Whether it is one.
     const IS: bool;
+    /// Whether it has forces.
+    const FORCES: bool;
     /// Energy and −2 dE/dr² of some pairs. `charge` is the atom's times Coulomb's constant.
     fn pairs<V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V, charge: V) -> (V, V);
+    /// Adds energies, and virials where there are forces g d.
+    #[inline(always)]
+    fn count<V: Lanes>(totals: &mut Totals<V>, inside: V::Mask, e: V, d: [V; 3], g: V) {
+        if Self::FORCES { totals.add_pull(inside, e, d, g) } else { totals.add_energy(inside, e * 0.5) }
+    }
 }
 
 /// No energy.
 struct Nobody;
 impl Part for Nobody {
     const IS: bool = false;
+    const FORCES: bool = false;
     #[inline(always)]
     fn pairs<V: Lanes>(_: &Fields<V>, _: &Block<V>, r2: V, _: V) -> (V, V) {
         (r2, r2)
@@ -596,13 +639,22 @@ impl Part for Nobody {
 }
 
 /// An energy, by a formula.
-struct By<E, F>(PhantomData<(E, F)>);
-impl<E: PairEnergy, F: Formula<E>> Part for By<E, F> {
+struct By<F>(PhantomData<F>);
+impl<F: Formula> Part for By<F> {
     const IS: bool = true;
+    const FORCES: bool = F::FORCES;
     #[inline(always)]
     fn pairs<V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V, charge: V) -> (V, V) {
-        let (e, g) = F::pairs(r2, &fields.parameters(block));
-        match E::FACTOR {
+        let (e, g) = if F::ENDED {
+            let p: Both<Prepared<F, V::Parameter>, EndingConstants<V::Parameter>> = fields.parameters(block);
+            let (e, g) = F::pairs(r2, &p.first);
+            // (the branch goes the same way throughout a run)
+            let e = fields.ending.apply(Dual::new(e, g), Distance::from_squared(seeded(r2)), &p.second);
+            (e.value, e.tangent)
+        } else {
+            F::pairs(r2, &fields.parameters(block))
+        };
+        match F::Energy::FACTOR {
             Factor::One => (e, g),
             Factor::Charge => {
                 let qq = block.fourth * charge;
@@ -617,6 +669,7 @@ struct Rows<'a, A, B> {
     frame: &'a Frame<'a>,
     near: &'a Neighborhood,
     tables: [&'a TypeTable; 2],
+    endings: [Ending; 2],
     ranks: Range<usize>,
     forces: &'a mut [[f64; 3]],
     sums: [Option<&'a mut Sums>; 2],
@@ -627,9 +680,10 @@ impl<T: Element, A: Part, B: Part> Kernel<T> for Rows<'_, A, B> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = T>>(self) {
-        let Rows { frame, near, tables: [a, b], ranks, forces, mut sums, .. } = self;
+        let Rows { frame, near, tables: [a, b], endings, ranks, forces, mut sums, .. } = self;
         let mut blocks = Blocks::<V>::new(frame, near);
-        let (mut of_a, mut of_b) = (Fields::<V>::new(near, a), Fields::<V>::new(near, b));
+        let mut of_a = Fields::<V>::new(near, a, endings[0]);
+        let mut of_b = Fields::<V>::new(near, b, endings[1]);
         let longest = a.safe.max(b.safe).sqrt();
         let (mut totals, mut of_second) = (Totals::new(frame.grid), Totals::new(frame.grid));
         for (k, force) in ranks.zip(forces) {
@@ -658,9 +712,10 @@ impl<T: Element, A: Part, B: Part> Kernel<T> for Rows<'_, A, B> {
                 }
                 if frame.sums {
                     for (totals, sums) in [&mut totals, &mut of_second].into_iter().zip(&mut sums) {
-                        let totals = std::mem::replace(totals, Totals::new(frame.grid));
-                        if let Some(sums) = sums.as_mut().filter(|_| !again) {
-                            totals.flush(sums);
+                        match sums {
+                            Some(sums) if !again && A::FORCES => totals.flush(sums),
+                            Some(sums) if !again => totals.flush_energy(sums),
+                            _ => totals.clear(),
                         }
                     }
                 }
@@ -702,17 +757,21 @@ impl<V: Lanes> Walk<'_, '_, V> {
                 let r2 = a.squares(within | also, &block);
                 let ((e, g), (f, h)) = (A::pairs(a, &block, r2, charge), B::pairs(b, &block, r2, charge));
                 let (g, h) = (V::select(within, g, zero), V::select(also, h, zero));
-                pull.add(d, V::select(within | also, (g + h).odd(), zero), careful);
+                if A::FORCES {
+                    pull.add(d, V::select(within | also, (g + h).odd(), zero), careful);
+                }
                 if frame.sums {
-                    first.add_pull(within, e, d, g);
-                    second.add_pull(also, f, d, h);
+                    A::count(first, within, e, d, g);
+                    B::count(second, also, f, d, h);
                 }
             } else {
                 let (e, g) = A::pairs(a, &block, a.squares(within, &block), charge);
                 let g = V::select(within, g.odd(), zero);
-                pull.add(d, g, careful);
+                if A::FORCES {
+                    pull.add(d, g, careful);
+                }
                 if frame.sums {
-                    first.add_pull(within, e, d, g);
+                    A::count(first, within, e, d, g);
                 }
             }
         }

@@ -31,7 +31,7 @@ impl Sight {
     /// The list that is needed.
     pub fn need(&self) -> ListNeed {
         let range = self.reach2.iter().fold(0.0, |m: f64, &r| m.max(r)).sqrt();
-        ListNeed { range, leave_out: [false; 3], mirrors: true, single: false }
+        ListNeed { range, leave_out: [false; 3], mirrors: true, single: false, double: true }
     }
     /// The reach, for what is said about it outside of kernels.
     pub fn reach(&self) -> Reach<'_> {

@@ -80,7 +80,7 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
 
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { sight, shares, .. } = self;
-        let body = &|sites: Sites, (): &mut ()| frame.isa.double(OneByOne::<E>(sites, PhantomData));
+        let body = &|sites: Sites, (): &mut ()| frame.double(OneByOne::<E>(sites, PhantomData));
         shares.each_site(frame, sight, p, sink, body);
     }
 

@@ -103,6 +103,8 @@ pub struct ListNeed {
     pub mirrors: bool,
     /// Whether it is read in single precision where that will do.
     pub single: bool,
+    /// Whether it is always read in double precision.
+    pub double: bool,
 }
 
 /// The sum of one kind of energy over a system.

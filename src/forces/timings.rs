@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 pub struct Timings {
     /// How many evaluations.
     pub evaluations: u64,
-    /// Neighbour lists: whether they are still good, their builds, and the positions that kernels read.
+    /// Neighbour lists: whether they are still good, and their builds.
     pub lists: Duration,
+    /// The rows of positions that kernels read.
+    pub rows: Duration,
     /// Each term, in the order of [`Evaluator::terms`](super::Evaluator::terms). On [`Kind::Tape`](super::Kind::Tape),
     /// what recording takes; the backward pass, which all terms share, is in the rest.
     pub terms: Vec<Duration>,
@@ -29,13 +31,14 @@ impl Timings {
 
     /// All phases.
     pub fn total(&self) -> Duration {
-        self.lists + self.terms.iter().sum::<Duration>() + self.rest
+        self.lists + self.rows + self.terms.iter().sum::<Duration>() + self.rest
     }
 
     /// Begins anew, with the memory there is.
     pub fn reset(&mut self) {
         self.terms.fill(Duration::ZERO);
-        (self.evaluations, self.lists, self.rest) = (0, Duration::ZERO, Duration::ZERO);
+        (self.lists, self.rows, self.rest) = Default::default();
+        self.evaluations = 0;
     }
 }
 

@@ -176,7 +176,7 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { sight, shares, .. } = self;
         let body = &|sites: Sites, found: &mut Vec<Known>| {
-            frame.isa.double(Triplets::<E> { sites, found, energy: PhantomData });
+            frame.double(Triplets::<E> { sites, found, energy: PhantomData });
         };
         shares.each_site(frame, sight, p, sink, body);
     }
@@ -205,11 +205,11 @@ impl<E: TripletEnergy> Kernel<f64> for Triplets<'_, E> {
         let (zero, grid) = (V::constant(0.0), V::constant(frame.grid.force_origin()));
         let rounded = |f: V| (f + grid) - grid;
         let first = starts[ranks.start] as usize;
+        let mut totals = Totals::<V>::new(frame.grid);
         for rank in ranks {
             let shares = &mut shares[starts[rank] as usize - first..starts[rank + 1] as usize - first];
             let slot = list.slots()[rank];
             let (kind, own) = (t[list.owner(slot)] as usize, rows[slot as usize / 4]);
-            let mut totals = Totals::<V>::new(frame.grid);
             found.clear();
             for (entry, &n) in list.row(rank).iter().enumerate() {
                 let other = &rows[n as usize / 4];

@@ -287,9 +287,9 @@ impl<E: Bonded<N>, const N: usize> Law for TupleLaw<E, N> {
             let (atoms, rows) = (&atoms[range.clone()], &rows[range]);
             let mut measured = Measured::<N>::new();
             let geometry = PhantomData::<E::Geometry>;
-            frame.isa.double(Measure { frame, atoms, measured: &mut measured, geometry });
+            frame.double(Measure { frame, atoms, measured: &mut measured, geometry });
             let (measured, energy) = (&measured, PhantomData::<E>);
-            frame.isa.double(Tuples { frame, p, rows, measured, slots, sums, energy });
+            frame.double(Tuples { frame, p, rows, measured, slots, sums, energy });
         });
         shares.collect(sink);
     }
@@ -378,7 +378,7 @@ impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
         let Tuples { frame, p, rows, measured, slots, sums, .. } = self;
-        let grid = V::constant(frame.grid.force_origin());
+        let (grid, mut totals) = (V::constant(frame.grid.force_origin()), Totals::<V>::new(frame.grid));
         let blocks = rows.chunks(V::WIDTH).zip(slots.chunks_mut(V::WIDTH * N)).enumerate();
         for (block, (rows, slots)) in blocks {
             let q: E::Prepared<V::Parameter> =
@@ -401,7 +401,7 @@ impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
                 }
             }
             if frame.sums {
-                let (own, mut totals) = (V::first(rows.len()), Totals::<V>::new(frame.grid));
+                let own = V::first(rows.len());
                 for a in 1..N {
                     let e = if a == 1 { energy } else { V::constant(0.0) };
                     totals.add(own, e, block.x[a], forces[a]);

@@ -1,6 +1,8 @@
 //! Where the atoms are, as plain numbers and as numbers with derivatives.
 
-use crate::autodiff::lanes::Isa;
+#[cfg(test)]
+use crate::autodiff::lanes::F32x1;
+use crate::autodiff::lanes::{Isa, Kernel};
 use crate::neighbors::{Exclusions, NeighborError, VerletList};
 use crate::system::{Atoms, Cell, Positions};
 use potentials::{Scalar, Vec3};
@@ -47,19 +49,12 @@ impl Neighborhood {
         let (a, b) = (&rows[self.list.slots()[self.list.rank(i)] as usize / 4], &rows[slot as usize / 4]);
         cell.cartesian([b[0] - a[0], b[1] - a[1], b[2] - a[2]])
     }
-    /// Brings the list and what is read with it in that precision up to date.
+    /// Brings the list up to date.
     ///
     /// # Errors
     /// Where there can be no such list.
-    pub fn update(
-        &mut self,
-        positions: &Positions,
-        cell: &Cell,
-        atoms: &Atoms,
-        charges: &[f64],
-        precision: Precision,
-    ) -> Result<(), NeighborError> {
-        let Self { list, kinds, exclusions, single, double, ordered } = self;
+    pub fn update(&mut self, positions: &Positions, cell: &Cell, atoms: &Atoms) -> Result<(), NeighborError> {
+        let Self { list, kinds, exclusions, ordered, .. } = self;
         if list.update(positions, cell, exclusions.as_ref())? {
             ordered.take();
             kinds.clear();
@@ -68,14 +63,17 @@ impl Neighborhood {
                 list.entries().par_iter().map(kind).collect_into_vec(kinds);
             }
         }
-        let mixed = precision == Precision::Mixed;
-        if mixed && *single {
-            list.refresh_single(positions, cell, |atom| charges[atom]);
-        }
-        if !mixed || *double {
-            list.refresh(positions, cell, |atom| charges[atom]);
-        }
         Ok(())
+    }
+    /// Brings the rows that are read in that precision up to date.
+    pub fn refresh(&mut self, positions: &Positions, cell: &Cell, charges: &[f64], precision: Precision) {
+        let mixed = precision == Precision::Mixed;
+        if mixed && self.single {
+            self.list.refresh_single(positions, cell, |atom| charges[atom]);
+        }
+        if !mixed || self.double {
+            self.list.refresh(positions, cell, |atom| charges[atom]);
+        }
     }
     /// Whether the entry stands for its pair where each pair is to be counted once: the one with j > i, and of an
     /// atom and its own images the lexicographically positive one.
@@ -174,7 +172,28 @@ pub struct Frame<'a> {
     pub sums: bool,
 }
 
+/// Runs a kernel on a set of instructions. In unit tests it runs on one number at a time: the tests from outside run
+/// every kernel on all instructions, and compiling them all twice would take minutes.
+macro_rules! on {
+    ($isa:expr, $kernel:ident, $precision:ident, $One:ty) => {{
+        #[cfg(not(test))]
+        return $isa.$precision($kernel);
+        #[cfg(test)]
+        return $kernel.run::<$One>();
+    }};
+}
+
 impl Frame<'_> {
+    /// Runs a kernel in double precision.
+    #[inline]
+    pub fn double<K: Kernel<f64>>(&self, kernel: K) -> K::Output {
+        on!(self.isa, kernel, double, f64)
+    }
+    /// Runs a kernel in single precision.
+    #[inline]
+    pub fn single<K: Kernel<f32>>(&self, kernel: K) -> K::Output {
+        on!(self.isa, kernel, single, F32x1)
+    }
     /// The type of the atom of rank k in a list.
     #[inline(always)]
     pub fn kind(&self, near: &Neighborhood, k: usize) -> usize {

@@ -531,7 +531,7 @@ fn cutoff(t: &Section, endings: &[Ending]) -> Result<Cutoff, Reported> {
             "beyond which there is no interaction; \"none\" for no end",
         )
         .required();
-    let options = endings.iter().map(|&e| (e.about().0, e));
+    let options = endings.iter().map(|&e| (e.name(), e));
     let ending = t
         .read("ending", one_of(options), "how the interaction ends at the cut-off")
         .or(*endings.last().unwrap_or(&Ending::Truncate));

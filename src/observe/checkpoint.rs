@@ -144,7 +144,10 @@ pub enum RestartError {
         found: String,
     },
     /// It is broken.
-    #[error("{} is damaged: {message}", .path.display())]
+    #[error(
+        "{} is damaged: {message}; the run can only begin again (--force), perhaps from a frame of its trajectory",
+        .path.display()
+    )]
     Damaged {
         /// The file.
         path: PathBuf,

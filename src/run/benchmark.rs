@@ -39,7 +39,8 @@ pub struct Sample {
     pub steps: u64,
     /// What they took.
     pub time: Duration,
-    /// What each phase of them took: neighbour lists, each term of the energy by its name, integration, and the rest,
+    /// What each phase of them took: neighbour lists, the positions that kernels read, each term of the energy
+    /// by its name, integration, and the rest,
     /// with which they add up to the whole.
     pub phases: Vec<(String, Duration)>,
     /// How many neighbour lists were built.
@@ -139,6 +140,7 @@ impl Benchmark {
         let list_builds = motion.list_builds() - first;
         let spent = evaluator.timings();
         let mut phases = vec![("neighbour lists".to_owned(), spent.lists)];
+        phases.push(("positions for kernels".to_owned(), spent.rows));
         phases.extend(names.iter().cloned().zip(spent.terms.iter().copied()));
         phases.push(("integration".to_owned(), stepping.saturating_sub(spent.total())));
         let rest = time.saturating_sub(phases.iter().map(|(_, spent)| *spent).sum());

@@ -1116,6 +1116,9 @@ fn of_system(plan: &Plan) -> u64 {
         parameters.labels().iter().for_each(|label| _ = f.word(label));
         f.reals(parameters.values());
     }
+    // (what the bits of forces depend on, but for the processor's instructions: a run may move to another machine)
+    let crate::forces::Method { kind, grid, precision, .. } = setup.method;
+    f.word(&format!("{kind:?}, {precision:?}")).real(grid.force_step());
     f.value()
 }
 
@@ -1170,7 +1173,7 @@ fn check(restart: &Restart, mine: &Identity, plan: &Plan) -> Result<(), String> 
     if theirs.system != mine.system {
         return Err(
             "it is of another system: the cell, atoms, charges, bonds, parameters or constants of the \
-                    input differ from those it was made with"
+                    input differ from those it was made with, or its [forces] are computed in another way"
                 .to_owned(),
         );
     }

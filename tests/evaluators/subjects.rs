@@ -121,7 +121,7 @@ impl Subject {
         let about = listed.about;
         let mut name = format!("{} {}", listed.kind.key(), about.name);
         if endings(&listed.builder).len() > 1 {
-            name += &format!(" ({})", ending.about().0);
+            name += &format!(" ({})", ending.name());
         }
         let mut random = Random::of(about.name);
         let example = example(listed.kind, about.name);

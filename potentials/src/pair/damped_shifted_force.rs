@@ -1,6 +1,6 @@
 //! Damped shifted force.
 
-use crate::cutoff::{CutoffParams, ForceShift, Treatment};
+use crate::cutoff::{CutoffParams, Ending};
 use crate::energy::{Energy, Factor, PairEnergy};
 use crate::param::{About, Dimension, Param, Range};
 use crate::{Coefficient, Distance, Scalar, record};
@@ -47,7 +47,7 @@ impl Energy for DampedShiftedForce {
     fn prepare<T: Scalar>(p: &DampedShiftedForceParams<T>) -> DampedShiftedForcePrepared<T> {
         let alpha = crate::Dual::passive(p.alpha);
         let at = CutoffParams { cutoff: p.cutoff, inner: p.cutoff };
-        let line = ForceShift::constants(&at, |r| damped(r, alpha));
+        let line = Ending::ForceShift.constants(&at, |r| damped(r, alpha));
         DampedShiftedForcePrepared { alpha: p.alpha, s: line.a, b: line.b }
     }
 }

@@ -68,6 +68,8 @@ mod two;
 mod x86;
 
 pub use isa::{Isa, Kernel};
+#[cfg(test)]
+pub(crate) use single::F32x1;
 #[doc(hidden)]
 pub use two::{Two, TwoMask};
 

@@ -3,7 +3,7 @@
 mod systems;
 
 use super::run::failure;
-use super::{Failure, Outcome, colored, say, table};
+use super::{Changes, Failure, Outcome, colored, say, table};
 use crate::catalog::Catalog;
 use crate::input::report::did_you_mean;
 use crate::observe::progress::human_count;
@@ -47,6 +47,8 @@ pub(super) struct Bench {
     /// Seconds to time each system with each number of threads
     #[arg(long, value_name = "S", default_value = "3", value_parser = seconds)]
     seconds: Duration,
+    #[command(flatten)]
+    changes: Changes,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -72,6 +74,8 @@ struct Document {
     cores: usize,
     /// The instructions that kernels use.
     instructions: String,
+    /// What was changed in all inputs: path and value.
+    changes: Vec<(String, String)>,
     cases: Vec<Case>,
 }
 
@@ -125,18 +129,19 @@ impl Bench {
             processor: processor(),
             cores,
             instructions: String::new(),
+            changes: self.changes.set.clone(),
             cases: Vec::new(),
         };
         // (one case is timed here, several each in a process of its own: memory that one has given back would hide what
         // the next one needs)
         if let ([system], [threads]) = (&systems[..], &threads[..]) {
-            let (case, instructions) = time(system, *threads, self.seconds, catalog)?;
+            let (case, instructions) = self.time(system, *threads, catalog)?;
             document.cases.push(case);
             document.instructions = instructions;
         } else {
             for system in &systems {
                 for &threads in &threads {
-                    let timed = elsewhere(system, threads, self.seconds)?;
+                    let timed = self.elsewhere(system, threads)?;
                     document.instructions = timed.instructions;
                     document.cases.extend(timed.cases);
                 }
@@ -148,6 +153,66 @@ impl Bench {
         };
         say(&text)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// A case in a process of its own, which speaks for itself where it fails.
+    fn elsewhere(&self, system: &System, threads: u16) -> Result<Document, Failure> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::failed(format!("`{}` with {threads} threads cannot be timed: {error}", system.name))
+        };
+        let program = std::env::current_exe().map_err(|e| failed(&e))?;
+        let output = Command::new(program)
+            .args(["bench", system.name, "--json", "--threads", &threads.to_string()])
+            .args(["--seconds", &self.seconds.as_secs_f64().to_string()])
+            .args(
+                self.changes
+                    .set
+                    .iter()
+                    .flat_map(|(path, value)| ["--set".to_owned(), format!("{path}={value}")]),
+            )
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|e| failed(&e))?;
+        if !output.status.success() {
+            return Err(failed(&output.status));
+        }
+        serde_json::from_slice(&output.stdout).map_err(|e| failed(&e))
+    }
+
+    /// Times a system in this process; also returns the instructions that it runs on.
+    fn time(&self, system: &System, threads: u16, catalog: &Catalog) -> Result<(Case, String), Failure> {
+        let count = usize::from(threads);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build();
+        let pool = pool.map_err(|e| failure(RunError::Threads { count, message: e.to_string() }))?;
+        pool.install(|| {
+            // (only a terminal shows it)
+            let bar = ProgressBar::new_spinner();
+            let s = if threads == 1 { "" } else { "s" };
+            let show = |what: &str| {
+                bar.set_message(format!("{}, {threads} thread{s}: {what}", system.name));
+                bar.tick();
+            };
+            show("preparing");
+            let before = resident();
+            let plan = system.plan(&self.changes.set, catalog);
+            let plan = plan.map_err(|found| Failure { status: 2, message: found.render(colored()) })?;
+            let reduced = plan.units == UnitSystem::Lj;
+            let instructions = plan.setup.method.isa.name().to_owned();
+            let mut benchmark = Benchmark::start(plan).map_err(failure)?;
+            let least = self.seconds / REPEATS;
+            show("warming up");
+            benchmark.sample(least).map_err(failure)?;
+            let mut samples = Vec::new();
+            for k in 1..=REPEATS {
+                show(&format!("timing, {k} of {REPEATS}"));
+                samples.push(benchmark.sample(least).map_err(failure)?);
+            }
+            let grown = before.zip(resident()).map(|(before, after)| (after - before).max(0.0));
+            bar.finish_and_clear();
+            let case = Case::of(system.name, threads, &benchmark, &samples, reduced, grown);
+            Ok((case, instructions))
+        })
     }
 }
 
@@ -179,65 +244,6 @@ fn resident() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     Some(1024.0 * line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()?)
-}
-
-/// A case in a process of its own, which speaks for itself where it fails.
-fn elsewhere(system: &System, threads: u16, seconds: Duration) -> Result<Document, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::failed(format!("`{}` with {threads} threads cannot be timed: {error}", system.name))
-    };
-    let program = std::env::current_exe().map_err(|e| failed(&e))?;
-    let output = Command::new(program)
-        .args(["bench", system.name, "--json", "--threads", &threads.to_string()])
-        .args(["--seconds", &seconds.as_secs_f64().to_string()])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| failed(&e))?;
-    if !output.status.success() {
-        return Err(failed(&output.status));
-    }
-    serde_json::from_slice(&output.stdout).map_err(|e| failed(&e))
-}
-
-/// Times a system in this process; also returns the instructions that it runs on.
-fn time(
-    system: &System,
-    threads: u16,
-    seconds: Duration,
-    catalog: &Catalog,
-) -> Result<(Case, String), Failure> {
-    let count = usize::from(threads);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build();
-    let pool = pool.map_err(|e| failure(RunError::Threads { count, message: e.to_string() }))?;
-    pool.install(|| {
-        // (only a terminal shows it)
-        let bar = ProgressBar::new_spinner();
-        let s = if threads == 1 { "" } else { "s" };
-        let show = |what: &str| {
-            bar.set_message(format!("{}, {threads} thread{s}: {what}", system.name));
-            bar.tick();
-        };
-        show("preparing");
-        let before = resident();
-        let plan =
-            system.plan(catalog).map_err(|found| Failure { status: 1, message: found.render(colored()) })?;
-        let reduced = plan.units == UnitSystem::Lj;
-        let instructions = plan.setup.method.isa.name().to_owned();
-        let mut benchmark = Benchmark::start(plan).map_err(failure)?;
-        let least = seconds / REPEATS;
-        show("warming up");
-        benchmark.sample(least).map_err(failure)?;
-        let mut samples = Vec::new();
-        for k in 1..=REPEATS {
-            show(&format!("timing, {k} of {REPEATS}"));
-            samples.push(benchmark.sample(least).map_err(failure)?);
-        }
-        let grown = before.zip(resident()).map(|(before, after)| (after - before).max(0.0));
-        bar.finish_and_clear();
-        let case = Case::of(system.name, threads, &benchmark, &samples, reduced, grown);
-        Ok((case, instructions))
-    })
 }
 
 impl Case {
@@ -296,6 +302,9 @@ impl Document {
             "md {}, {processor}, {} core{s}, instructions {}\n",
             self.version, self.cores, self.instructions
         );
+        for (path, value) in &self.changes {
+            text += &format!("with {path} = {value}\n");
+        }
         let head = [
             "system",
             "atoms",

@@ -65,12 +65,13 @@ pub(super) const SYSTEMS: &[System] = &[
 ];
 
 impl System {
-    /// The plan of its input.
+    /// The plan of its input with these changes.
     ///
     /// # Errors
-    /// None, unless the catalogue is another one.
-    pub fn plan(&self, catalog: &Catalog) -> Result<Plan, Diagnostics> {
-        let Input { text, set, file } = (self.input)();
+    /// Changes that cannot be made (or another catalogue).
+    pub fn plan(&self, changes: &[(String, String)], catalog: &Catalog) -> Result<Plan, Diagnostics> {
+        let Input { text, mut set, file } = (self.input)();
+        set.extend_from_slice(changes);
         let mut document = Document::parse(format!("{}.toml", self.name), text, &set)?;
         if let Some((name, bytes)) = file {
             document = document.with_file(name, bytes);
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn every_system_is_an_input_without_a_warning() {
         for system in SYSTEMS.iter().filter(|s| s.name != "lj-256k") {
-            let plan = system.plan(&crate::catalog());
+            let plan = system.plan(&[], &crate::catalog());
             let plan = plan.unwrap_or_else(|found| panic!("{}: {}", system.name, found.render(false)));
             assert!(plan.warnings.is_empty(), "{}: {}", system.name, plan.warnings.render(false));
             let atoms = plan.atoms.len();
@@ -159,7 +160,7 @@ mod tests {
     /// The lattice's neighbours are √½ of its constant apart.
     #[test]
     fn chains_have_neighbors_for_bonds_and_are_a_melt() {
-        let plan = SYSTEMS.iter().find(|s| s.name == "chains").unwrap().plan(&crate::catalog()).unwrap();
+        let plan = SYSTEMS.iter().find(|s| s.name == "chains").unwrap().plan(&[], &crate::catalog()).unwrap();
         assert_eq!((plan.atoms.len(), plan.topology.bonds.len()), (32_000, 320 * 99));
         let volume = plan.state.cell.volume().unwrap();
         assert!((32_000.0 / volume - DENSITY).abs() < 1e-12);
