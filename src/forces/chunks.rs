@@ -91,15 +91,27 @@ impl<V: Lanes> Totals<V> {
         let half = g * 0.5;
         self.add(inside, e * 0.5, d, [half * d[0], half * d[1], half * d[2]]);
     }
+    /// Adds energies alone.
+    #[inline(always)]
+    pub fn add_energy(&mut self, own: V::Mask, e: V) {
+        V::select(own, e.odd(), V::constant(0.0)).add_to(&mut self.sums[0]);
+    }
     /// Adds the totals to sums. (To be done often: totals leave their grid if they grow too large.)
     #[inline(always)]
     pub fn flush(self, sums: &mut Sums) {
         sums.add_each(std::array::from_fn(
             #[inline(always)]
-            |k| {
-                let [a, b] = self.sums[k];
-                ((a - self.origin) + (b - self.origin)).sum()
-            },
+            |k| self.total(k),
         ));
+    }
+    /// Adds the energy alone.
+    #[inline(always)]
+    pub fn flush_energy(self, sums: &mut Sums) {
+        sums.add_energy(self.total(0));
+    }
+    #[inline(always)]
+    fn total(&self, k: usize) -> f64 {
+        let [a, b] = self.sums[k];
+        ((a - self.origin) + (b - self.origin)).sum()
     }
 }

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::chunks::{Totals, each_chunk, each_rank};
-use super::pair::{Blocks, Fields, Pull, TypePairs, TypeTable};
+use super::pair::{Blocks, Derived, Fields, Pull, TypePairs, TypeTable};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
 use super::view::{Frame, Grid, Neighborhood, View};
@@ -15,8 +15,34 @@ use rayon::prelude::*;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A pair energy, and the energy of each atom in the density of its neighbours.
-pub struct EmbeddingLaw<E> {
+/// What the kernels compute of an embedding energy beside the density.
+pub trait Formula<E: EmbeddingEnergy>: Send + Sync + 'static {
+    /// Whether there are forces. (What energies alone cost is for benchmarks.)
+    const FORCES: bool = true;
+    /// F and dF/dρ.
+    fn embedding(rho: f64, p: &E::Prepared<f64>) -> (f64, f64);
+    /// φ, −2 dφ/dr² and −2 dρ/dr² of some pairs.
+    fn pairs<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> (V, V, V);
+}
+
+impl<E: EmbeddingEnergy> Formula<E> for Derived {
+    #[inline(always)]
+    fn embedding(rho: f64, p: &E::Prepared<f64>) -> (f64, f64) {
+        let e = E::embedding::<Dual<f64>, f64>(Dual::variable(rho), p);
+        (e.value, e.tangent)
+    }
+    #[inline(always)]
+    fn pairs<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> (V, V, V) {
+        let r = Distance::from_squared(Dual::new(r2, V::constant(-2.0)));
+        let phi = E::pair::<Dual<V>, V::Parameter>(r, p);
+        let rho = E::density::<Dual<V>, V::Parameter>(r, p);
+        (phi.value, phi.tangent, rho.tangent)
+    }
+}
+
+/// A pair energy, and the energy of each atom in the density of its neighbours. (Another formula than the derived
+/// one is for benchmarks.)
+pub struct EmbeddingLaw<E, F = Derived> {
     types: TypePairs,
     table: TypeTable,
     /// What sums of densities start from: their grid.
@@ -27,10 +53,10 @@ pub struct EmbeddingLaw<E> {
     slopes: Vec<f64>,
     in_slots: Vec<f64>,
     partial: Vec<[Sums; 1]>,
-    energy: PhantomData<E>,
+    energy: PhantomData<(E, F)>,
 }
 
-impl<E: EmbeddingEnergy> EmbeddingLaw<E> {
+impl<E: EmbeddingEnergy, F: Formula<E>> EmbeddingLaw<E, F> {
     /// For these types.
     pub fn new(types: TypePairs) -> Self {
         let range = types.range();
@@ -48,7 +74,7 @@ impl<E: EmbeddingEnergy> EmbeddingLaw<E> {
     }
 }
 
-impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
+impl<E: EmbeddingEnergy, F: Formula<E>> Law for EmbeddingLaw<E, F> {
     type Energy = E;
 
     fn list_need(&self) -> Option<ListNeed> {
@@ -115,18 +141,21 @@ impl<E: EmbeddingEnergy> Law for EmbeddingLaw<E> {
                 let density = std::mem::take(slope);
                 if density > 0.0 {
                     let row: &E::Prepared<f64> = &p.row(own(frame.kind(near, k)));
-                    let e = E::embedding::<Dual<f64>, f64>(Dual::variable(density), row);
-                    *slope = e.tangent;
+                    let (e, tangent) = F::embedding(density, row);
+                    *slope = tangent;
                     if frame.sums {
-                        sums.add_energy(e.value);
+                        sums.add_energy(e);
                     }
                 }
             }
         });
-        let of_slot = |&atom: &u32| slopes[near.list.rank(atom as usize)];
-        near.list.owners().par_iter().with_min_len(4096).map(of_slot).collect_into_vec(in_slots);
+        if F::FORCES {
+            let of_slot = |&atom: &u32| slopes[near.list.rank(atom as usize)];
+            near.list.owners().par_iter().with_min_len(4096).map(of_slot).collect_into_vec(in_slots);
+        }
 
         // second pass: dE/dr² = φ′ + (F′ᵢ + F′ⱼ) ρ′, each pair seen from both sides
+        let energy = PhantomData::<(E, F)>;
         each_rank(sink, *list, partial, &|ranks, forces, [sums]| {
             let pulls = Pulls { frame, near, table, slopes, in_slots, ranks, forces, sums, energy };
             frame.isa.double(pulls);
@@ -173,7 +202,7 @@ impl<E: EmbeddingEnergy> Kernel<f64> for Densities<'_, E> {
 }
 
 /// The forces on the atoms of some ranks, and the energies of their pairs.
-struct Pulls<'a, E> {
+struct Pulls<'a, E, F> {
     frame: &'a Frame<'a>,
     near: &'a Neighborhood,
     table: &'a TypeTable,
@@ -182,10 +211,10 @@ struct Pulls<'a, E> {
     ranks: Range<usize>,
     forces: &'a mut [[f64; 3]],
     sums: &'a mut Sums,
-    energy: PhantomData<E>,
+    energy: PhantomData<(E, F)>,
 }
 
-impl<E: EmbeddingEnergy> Kernel<f64> for Pulls<'_, E> {
+impl<E: EmbeddingEnergy, F: Formula<E>> Kernel<f64> for Pulls<'_, E, F> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
@@ -200,23 +229,24 @@ impl<E: EmbeddingEnergy> Kernel<f64> for Pulls<'_, E> {
             while let Some(block) = blocks.next() {
                 let q: E::Prepared<V::Parameter> = fields.parameters(&block);
                 let inside = fields.inside(&block);
-                let r2 = Dual::new(fields.squares(inside, &block), V::constant(-2.0));
-                let r = Distance::from_squared(r2);
-                let phi = E::pair::<Dual<V>, V::Parameter>(r, &q);
-                let rho = E::density::<Dual<V>, V::Parameter>(r, &q);
+                let (e, of_phi, of_rho) = F::pairs(fields.squares(inside, &block), &q);
+                if !F::FORCES {
+                    totals.add_energy(inside, e * 0.5);
+                    continue;
+                }
                 // SAFETY: an entry is a slot, and every slot has a slope
                 let other =
                     unsafe { V::pick(in_slots.as_ptr(), near.list.entries().as_ptr().add(block.entry)) };
-                let g = rho.tangent.fma(own + other, phi.tangent);
+                let g = of_rho.fma(own + other, of_phi);
                 let g = V::select(inside, g.odd(), zero);
                 pull.add(block.vector, g, &mut None);
                 if frame.sums {
-                    totals.add_pull(inside, phi.value, block.vector, g);
+                    totals.add_pull(inside, e, block.vector, g);
                 }
             }
             pull.finish(force, None);
             if frame.sums {
-                totals.flush(sums);
+                if F::FORCES { totals.flush(sums) } else { totals.flush_energy(sums) }
             }
         }
     }

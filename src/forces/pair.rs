@@ -17,6 +17,8 @@ use std::ops::Range;
 
 /// What a kernel computes for some pairs: energy, and force over distance, in every lane.
 pub trait Formula<E: PairEnergy>: Send + Sync + 'static {
+    /// Whether there are forces. (What energies alone cost is for benchmarks.)
+    const FORCES: bool = true;
     /// E and −2 dE/dr².
     fn pairs<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> (V, V);
 }
@@ -219,12 +221,16 @@ pub struct Joint {
 impl Joint {
     /// Of two energies.
     pub fn of<A: PairEnergy, B: PairEnergy>() -> Self {
+        Self::by::<A, Derived, B, Derived>()
+    }
+    /// Of two energies by these formulas.
+    pub fn by<A: PairEnergy, F: Formula<A>, B: PairEnergy, G: Formula<B>>() -> Self {
         Joint {
-            fits: |a, b| match (law::<A>(a), law::<B>(b)) {
+            fits: |a, b| match (law::<A, F>(a), law::<B, G>(b)) {
                 (Some(a), Some(b)) => a.list == b.list,
                 _ => false,
             },
-            fused: fused_jointly::<A, B>,
+            fused: fused_jointly::<A, F, B, G>,
         }
     }
     /// Whether these are the two, and have their neighbours in one list.
@@ -245,26 +251,26 @@ impl Joint {
 }
 
 /// The law of a term, if it is this one.
-fn law<E: PairEnergy>(term: &dyn Term) -> Option<&PairLaw<E>> {
-    (term as &dyn Any).downcast_ref::<Entry<PairLaw<E>>>().map(Entry::law)
+fn law<E: PairEnergy, F: Formula<E>>(term: &dyn Term) -> Option<&PairLaw<E, F>> {
+    (term as &dyn Any).downcast_ref::<Entry<PairLaw<E, F>>>().map(Entry::law)
 }
 
-fn fused_jointly<A: PairEnergy, B: PairEnergy>(
+fn fused_jointly<A: PairEnergy, F: Formula<A>, B: PairEnergy, G: Formula<B>>(
     a: &mut dyn Term,
     b: &mut dyn Term,
     frame: &Frame,
     sink: &mut Sink,
     second: &mut Sums,
 ) {
-    let Some(a) = (a as &mut dyn Any).downcast_mut::<Entry<PairLaw<A>>>() else { return };
-    let Some(b) = (b as &mut dyn Any).downcast_mut::<Entry<PairLaw<B>>>() else { return };
+    let Some(a) = (a as &mut dyn Any).downcast_mut::<Entry<PairLaw<A, F>>>() else { return };
+    let Some(b) = (b as &mut dyn Any).downcast_mut::<Entry<PairLaw<B, G>>>() else { return };
     let ((a, p), (b, q)) = (a.parts(), b.parts());
     let near = &frame.lists[a.list];
     let tables = [&a.table, &b.table];
     let n = near.list.len();
     let totals = [&mut sink.sums, &mut *second];
     each_chunk(n, &mut sink.ranked[a.list], 1, &mut a.both, totals, &|ranks, forces, [first, second]| {
-        let parts = PhantomData::<(By<A, Derived>, By<B, Derived>)>;
+        let parts = PhantomData::<(By<A, F>, By<B, G>)>;
         run(Rows { frame, near, tables, ranks, forces, sums: [Some(first), Some(second)], parts });
     });
     a.specials(frame, p, sink);
@@ -581,14 +587,22 @@ impl<'a, V: Lanes> Fields<'a, V> {
 trait Part {
     /// Whether it is one.
     const IS: bool;
+    /// Whether it has forces.
+    const FORCES: bool;
     /// Energy and −2 dE/dr² of some pairs. `charge` is the atom's times Coulomb's constant.
     fn pairs<V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V, charge: V) -> (V, V);
+    /// Adds energies, and virials where there are forces g d.
+    #[inline(always)]
+    fn count<V: Lanes>(totals: &mut Totals<V>, inside: V::Mask, e: V, d: [V; 3], g: V) {
+        if Self::FORCES { totals.add_pull(inside, e, d, g) } else { totals.add_energy(inside, e * 0.5) }
+    }
 }
 
 /// No energy.
 struct Nobody;
 impl Part for Nobody {
     const IS: bool = false;
+    const FORCES: bool = false;
     #[inline(always)]
     fn pairs<V: Lanes>(_: &Fields<V>, _: &Block<V>, r2: V, _: V) -> (V, V) {
         (r2, r2)
@@ -599,6 +613,7 @@ impl Part for Nobody {
 struct By<E, F>(PhantomData<(E, F)>);
 impl<E: PairEnergy, F: Formula<E>> Part for By<E, F> {
     const IS: bool = true;
+    const FORCES: bool = F::FORCES;
     #[inline(always)]
     fn pairs<V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V, charge: V) -> (V, V) {
         let (e, g) = F::pairs(r2, &fields.parameters(block));
@@ -660,7 +675,7 @@ impl<T: Element, A: Part, B: Part> Kernel<T> for Rows<'_, A, B> {
                     for (totals, sums) in [&mut totals, &mut of_second].into_iter().zip(&mut sums) {
                         let totals = std::mem::replace(totals, Totals::new(frame.grid));
                         if let Some(sums) = sums.as_mut().filter(|_| !again) {
-                            totals.flush(sums);
+                            if A::FORCES { totals.flush(sums) } else { totals.flush_energy(sums) }
                         }
                     }
                 }
@@ -702,17 +717,21 @@ impl<V: Lanes> Walk<'_, '_, V> {
                 let r2 = a.squares(within | also, &block);
                 let ((e, g), (f, h)) = (A::pairs(a, &block, r2, charge), B::pairs(b, &block, r2, charge));
                 let (g, h) = (V::select(within, g, zero), V::select(also, h, zero));
-                pull.add(d, V::select(within | also, (g + h).odd(), zero), careful);
+                if A::FORCES {
+                    pull.add(d, V::select(within | also, (g + h).odd(), zero), careful);
+                }
                 if frame.sums {
-                    first.add_pull(within, e, d, g);
-                    second.add_pull(also, f, d, h);
+                    A::count(first, within, e, d, g);
+                    B::count(second, also, f, d, h);
                 }
             } else {
                 let (e, g) = A::pairs(a, &block, a.squares(within, &block), charge);
                 let g = V::select(within, g.odd(), zero);
-                pull.add(d, g, careful);
+                if A::FORCES {
+                    pull.add(d, g, careful);
+                }
                 if frame.sums {
-                    first.add_pull(within, e, d, g);
+                    A::count(first, within, e, d, g);
                 }
             }
         }
