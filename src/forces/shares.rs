@@ -71,8 +71,7 @@ pub struct Shares<M> {
 }
 
 impl<M: Default + Send> Shares<M> {
-    /// Runs `body` over chunks of sites, whose shares must be on the grid. Then forces are collected into the sink. The
-    /// force on an atom itself is minus the sum of its row.
+    /// Runs `body` over chunks of sites, whose shares must be on the grid.
     pub fn each_site(
         &mut self,
         frame: &Frame,
@@ -81,9 +80,8 @@ impl<M: Default + Send> Shares<M> {
         sink: &mut Sink,
         body: &(dyn Fn(Sites, &mut M) + Sync),
     ) {
-        let Self { forces, pieces, partial } = self;
-        let (list, near) = (sight.list, &frame.lists[sight.list]);
-        let starts = near.list.starts();
+        let Self { forces, pieces, .. } = self;
+        let near = &frame.lists[sight.list];
         forces.clear();
         forces.resize(near.list.entries().len(), [0.0; 3]);
         pieces.resize_with(near.list.len().div_ceil(CHUNK), Default::default);
@@ -93,6 +91,13 @@ impl<M: Default + Send> Shares<M> {
             body(Sites { frame, near, sight, p, ranks, shares, sums }, memory);
         });
         pieces.iter().for_each(|(sums, _)| sink.sums.add(sums));
+    }
+
+    /// Collects the forces into the sink. The force on an atom itself is minus the sum of its row.
+    pub fn collect(&mut self, frame: &Frame, sight: &Sight, sink: &mut Sink) {
+        let Self { forces, partial, .. } = self;
+        let (list, near) = (sight.list, &frame.lists[sight.list]);
+        let starts = near.list.starts();
         let mirrors = near.list.mirrors().unwrap_or(&[]);
         each_rank(sink, list, partial, &|ranks, out, _| {
             for (k, force) in ranks.zip(out) {

@@ -82,6 +82,7 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
         let Self { sight, shares, .. } = self;
         let body = &|sites: Sites, (): &mut ()| frame.double(OneByOne::<E>(sites, PhantomData));
         shares.each_site(frame, sight, p, sink, body);
+        shares.collect(frame, sight, sink);
     }
 
     fn reach(&self) -> Option<Reach<'_>> {

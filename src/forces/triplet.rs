@@ -4,13 +4,14 @@
 #![allow(unsafe_code)]
 
 use super::chunks::{LANES, Totals, spill};
+use super::pair::{Derived, seeded};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::{Shares, Sight, Sites};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
 use crate::autodiff::{Dual, StackTape, StackVar};
-use potentials::{Coefficient, Distance, Mask, Record, Scalar, TripletEnergy, Vec3};
+use potentials::{Coefficient, Distance, Energy, Mask, Record, Scalar, TripletEnergy, Vec3};
 use std::marker::PhantomData;
 
 /// For each triple of types (centre, neighbour, other neighbour) the row of its parameters, or `NO_ROW`.
@@ -34,14 +35,47 @@ impl TypeTriples {
     }
 }
 
-/// A triplet energy between atoms of certain types.
-pub struct TripletLaw<E: TripletEnergy> {
-    sight: Sight,
-    shares: Shares<Vec<Known>>,
-    energy: PhantomData<E>,
+/// What the kernel computes of a triplet energy.
+pub trait Formula: Send + Sync + 'static {
+    /// The energy whose parameters it has.
+    type Energy: TripletEnergy;
+    /// Whether there are forces. (What energies alone cost is for benchmarks.)
+    const FORCES: bool = true;
+    /// Pair energies and features of some neighbours, with −2 d/dr² of both.
+    fn neighbors<V: Lanes>(r2: V, p: &Parameters<Self, V::Parameter>) -> [Dual<V>; 2];
+    /// Energies of two neighbours, and the derivatives in the numbers given: the vectors to both, and their features.
+    fn triplets<V: Lanes>(x: [V; 8], p: &Parameters<Self, V::Parameter>) -> (V, [V; 8]);
 }
 
-impl<E: TripletEnergy> TripletLaw<E> {
+/// The parameters of a formula.
+type Parameters<F, T> = <<F as Formula>::Energy as Energy>::Prepared<T>;
+
+impl<E: TripletEnergy> Formula for Derived<E> {
+    type Energy = E;
+    #[inline(always)]
+    fn neighbors<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> [Dual<V>; 2] {
+        let r = Distance::from_squared(seeded(r2));
+        [E::pair::<Dual<V>, V::Parameter>(r, p), E::feature::<Dual<V>, V::Parameter>(r, p)]
+    }
+    #[inline(always)]
+    fn triplets<V: Lanes>(x: [V; 8], p: &E::Prepared<V::Parameter>) -> (V, [V; 8]) {
+        // (a tape of these triplets only, so that it can dissolve into registers)
+        let tape = StackTape::<V, CAPACITY>::new();
+        let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(x);
+        let cos = cosine(Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
+        let e = E::triplet::<StackVar<V, CAPACITY>, V::Parameter>(cos, ga, gb, p);
+        (e.value(), tape.gradient_in_registers(e))
+    }
+}
+
+/// A triplet energy between atoms of certain types. (Another formula than the derived one is for benchmarks.)
+pub struct TripletLaw<E: TripletEnergy, F = Derived<E>> {
+    sight: Sight,
+    shares: Shares<Vec<Known>>,
+    energy: PhantomData<(E, F)>,
+}
+
+impl<E: TripletEnergy, F: Formula<Energy = E>> TripletLaw<E, F> {
     /// For these types.
     pub fn new(types: TypeTriples) -> Self {
         Self { sight: Sight::of(types), shares: Shares::default(), energy: PhantomData }
@@ -146,7 +180,7 @@ fn reaches<R: Record<f64>>(types: &TypeTriples, p: &PreparedTable, reach: impl F
     (0..n * n).map(of).collect()
 }
 
-impl<E: TripletEnergy> Law for TripletLaw<E> {
+impl<E: TripletEnergy, F: Formula<Energy = E>> Law for TripletLaw<E, F> {
     type Energy = E;
 
     fn list_need(&self) -> Option<ListNeed> {
@@ -176,9 +210,12 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { sight, shares, .. } = self;
         let body = &|sites: Sites, found: &mut Vec<Known>| {
-            frame.double(Triplets::<E> { sites, found, energy: PhantomData });
+            frame.double(Triplets::<F> { sites, found, formula: PhantomData });
         };
         shares.each_site(frame, sight, p, sink, body);
+        if F::FORCES {
+            shares.collect(frame, sight, sink);
+        }
     }
 
     fn reach(&self) -> Option<Reach<'_>> {
@@ -187,14 +224,14 @@ impl<E: TripletEnergy> Law for TripletLaw<E> {
 }
 
 /// The triplets around some atoms, as many at a time as there are lanes.
-struct Triplets<'a, E> {
+struct Triplets<'a, F> {
     sites: Sites<'a>,
     /// Memory for the neighbours of an atom.
     found: &'a mut Vec<Known>,
-    energy: PhantomData<E>,
+    formula: PhantomData<F>,
 }
 
-impl<E: TripletEnergy> Kernel<f64> for Triplets<'_, E> {
+impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
@@ -223,11 +260,16 @@ impl<E: TripletEnergy> Kernel<f64> for Triplets<'_, E> {
             // features, and the pair energies
             for block in found.chunks_mut(V::WIDTH) {
                 let at = |k: usize| &block[if k < block.len() { k } else { 0 }];
-                let r = Distance::from_squared(Dual::new(V::gather(|k| at(k).r2), V::constant(-2.0)));
+                let r2 = V::gather(|k| at(k).r2);
                 let row = |k: usize| types.row(kind, at(k).kind, at(k).kind).unwrap_or(0);
-                let q: E::Prepared<V::Parameter> = p.gather::<V, _>(row);
-                let e = E::pair::<Dual<V>, V::Parameter>(r, &q);
-                let g = E::feature::<Dual<V>, V::Parameter>(r, &q);
+                let q: Parameters<F, V::Parameter> = p.gather::<V, _>(row);
+                let [e, g] = F::neighbors(r2, &q);
+                if !F::FORCES {
+                    totals.add_energy(V::first(block.len()), e.value * 0.5);
+                    let feature = spill(g.value);
+                    block.iter_mut().zip(feature).for_each(|(a, feature)| a.feature = feature);
+                    continue;
+                }
                 let half = e.tangent * 0.5;
                 let d: [V; 3] = std::array::from_fn(|c| V::gather(|k| at(k).vector[c]));
                 let f = d.map(|d| rounded(half * d));
@@ -257,7 +299,7 @@ impl<E: TripletEnergy> Kernel<f64> for Triplets<'_, E> {
                     break;
                 }
                 let at = |k: usize| block[if k < filled { k } else { 0 }];
-                let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| at(k).2);
+                let q: Parameters<F, V::Parameter> = p.gather::<V, _>(|k| at(k).2);
                 let mut input = [[0.0; LANES]; 8];
                 for k in 0..V::WIDTH {
                     let (a, b) = (&found[at(k).0], &found[at(k).1]);
@@ -269,17 +311,16 @@ impl<E: TripletEnergy> Kernel<f64> for Triplets<'_, E> {
                 }
                 // SAFETY: there are at most `LANES` lanes
                 let input = input.map(|x| unsafe { V::load(x.as_ptr()) });
-                // (a tape of this block only, so that it can dissolve into registers)
-                let tape = StackTape::<V, CAPACITY>::new();
-                let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(input);
-                let cos = cosine(Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
-                let e = E::triplet::<StackVar<V, CAPACITY>, V::Parameter>(cos, ga, gb, &q);
-                let g: [V; 8] = tape.gradient_in_registers(e);
+                let (e, g) = F::triplets(input, &q);
+                if !F::FORCES {
+                    totals.add_energy(V::first(filled), e);
+                    continue;
+                }
                 let f: [V; 6] = std::array::from_fn(|c| rounded(-g[c]));
                 if frame.sums {
                     let own = V::first(filled);
                     let [ax, ay, az, bx, by, bz, ..] = input;
-                    totals.add(own, e.value(), [ax, ay, az], [f[0], f[1], f[2]]);
+                    totals.add(own, e, [ax, ay, az], [f[0], f[1], f[2]]);
                     totals.add(own, zero, [bx, by, bz], [f[3], f[4], f[5]]);
                 }
                 let (f, asked) = (f.map(spill), [g[6], g[7]].map(spill));
@@ -293,6 +334,10 @@ impl<E: TripletEnergy> Kernel<f64> for Triplets<'_, E> {
                         }
                     }
                 }
+            }
+            if !F::FORCES {
+                totals.flush_energy(sums);
+                continue;
             }
             // what the triplets ask of the features goes on to the distances
             for a in found.iter() {

@@ -140,13 +140,16 @@ fn positions<V: Lanes, const N: usize>(gradient: [V; 12]) -> [[V; 3]; N] {
 
 /// Some tuples, one a lane: positions relative to the first atom, and what was measured of them.
 pub struct Block<V, const N: usize> {
-    x: [[V; 3]; N],
+    /// The positions.
+    pub x: [[V; 3]; N],
     angle: [V; 2],
     slopes: [[[V; 3]; N]; 2],
 }
 
 /// An energy of N bonded atoms, and how it is differentiated: through what is measured, or through the positions.
 pub trait Bonded<const N: usize>: TupleEnergy<N> {
+    /// Whether there are forces. (What energies alone cost is for benchmarks.)
+    const FORCES: bool = true;
     /// What is measured.
     type Geometry: Geometry<N>;
     /// The energy, and its derivatives in the positions (but the first).
@@ -291,7 +294,9 @@ impl<E: Bonded<N>, const N: usize> Law for TupleLaw<E, N> {
             let (measured, energy) = (&measured, PhantomData::<E>);
             frame.double(Tuples { frame, p, rows, measured, slots, sums, energy });
         });
-        shares.collect(sink);
+        if E::FORCES {
+            shares.collect(sink);
+        }
     }
 }
 
@@ -385,6 +390,12 @@ impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
                 p.gather::<V, _>(|k| rows[if k < rows.len() { k } else { 0 }] as usize);
             let block = measured.block::<V>(block * V::WIDTH);
             let (energy, gradient) = E::gradient(&block, &q);
+            if !E::FORCES {
+                let mut totals = Totals::<V>::new(frame.grid);
+                totals.add_energy(V::first(rows.len()), energy);
+                totals.flush_energy(sums);
+                continue;
+            }
             // forces, rounded to the grid
             let mut forces = [[V::constant(0.0); 3]; N];
             for a in 1..N {

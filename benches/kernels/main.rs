@@ -1,0 +1,289 @@
+//! Kernels whose derivatives are automatic against the same kernels with the derivative written by hand, in one
+//! process and by turns: `cargo bench --bench kernels`.
+//!
+//! Each figure is the best of many. Words choose rows: `cargo bench --bench kernels -- avx2 double eam`. Before two of
+//! them race, they must give the same. For every pair of racers there are four rows:
+//!
+//! - `forces`: no energies or virial ([`ForceSource::forces_only`]),
+//! - `evaluate`: forces, energies and virial ([`ForceSource::evaluate`]),
+//! - `energy`: energies alone, the text called with plain lanes; by hand, what is left of the formula without its slopes,
+//! - `gradient / energy`: `forces` over `energy`, and the quotient of these two.
+//!
+//! Then there is what it costs that sums do not depend on their order (`reproducible`). The last table is written to
+//! `outputs/bench/ratios.json`, too.
+
+mod bonded;
+mod many_body;
+mod pairs;
+mod reproducible;
+
+use md::autodiff::lanes::Isa;
+use md::forces::pair::Joint;
+use md::forces::{
+    Charges, Evaluator, ForceSource, Forces, Grid, Kind, Method, ParameterTable, Precision, Setup, Term,
+};
+use md::system::lattice::{Lattice, LatticeKind};
+use md::system::{Atoms, Cell, Positions};
+use serde_json::json;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// An energy's text, called with plain lanes: no derivative.
+struct Plain<E>(std::marker::PhantomData<E>);
+/// The energies of a formula alone.
+struct Alone<F>(PhantomData<F>);
+
+/// The terms of an evaluator, and which of them it computes together.
+type Racer = (Vec<Box<dyn Term>>, Vec<Joint>);
+
+/// What a kernel runs on, and how precise it is.
+#[derive(Clone, Copy)]
+struct Way {
+    isa: Isa,
+    precision: Precision,
+}
+
+impl Way {
+    /// All ways, or those of kernels that are in double precision always.
+    fn all(mixed: bool) -> impl Iterator<Item = Way> {
+        let precisions = [Precision::Double, Precision::Mixed]
+            .into_iter()
+            .filter(move |p| mixed || *p == Precision::Double);
+        Isa::available()
+            .into_iter()
+            .flat_map(move |isa| precisions.clone().map(move |precision| Way { isa, precision }))
+    }
+    fn method(self, grid: Grid) -> Method {
+        Method { kind: Kind::Fused, isa: self.isa, grid, precision: self.precision }
+    }
+    fn name(self) -> String {
+        let precision = if self.precision == Precision::Double { "double" } else { "mixed" };
+        format!("{}, {precision}", self.isa.name())
+    }
+    /// How much what is the same may differ, relative to the largest.
+    fn tolerance(self) -> f64 {
+        if self.precision == Precision::Double { 1e-10 } else { 1e-4 }
+    }
+}
+
+/// Atoms at rest.
+struct System {
+    cell: Cell,
+    positions: Positions,
+    atoms: Arc<Atoms>,
+    /// What sums are rounded to.
+    grid: Grid,
+    skin: f64,
+}
+
+impl System {
+    /// Atoms of several types and of charges ±1, in no order.
+    fn new(cell: Cell, mut points: Vec<[f64; 3]>, shake: f64, types: u32, grid: Grid, skin: f64) -> Self {
+        let mut seed = 1u64;
+        let mut noise = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 40) as f64 / (1u64 << 24) as f64 - 0.5
+        };
+        points.iter_mut().flatten().for_each(|x| *x += shake * noise());
+        let positions = Positions::from_cartesian(&cell, &points).unwrap();
+        let n = points.len();
+        let hash = |i: u32| i.wrapping_mul(2_654_435_761) >> 16;
+        let atoms = Atoms {
+            type_names: (0..types).map(|t| format!("T{t}")).collect(),
+            types: (0..n as u32).map(|i| hash(i) % types).collect(),
+            masses: vec![1.0; n],
+            charges: (0..n as u32).map(|i| f64::from(hash(i) / 8 % 2) * 2.0 - 1.0).collect(),
+            molecules: vec![0; n],
+            names: vec!["A".into(); n],
+        };
+        Self { cell, positions, atoms: Arc::new(atoms), grid, skin }
+    }
+
+    /// A crystal, shaken.
+    fn crystal(
+        kind: LatticeKind,
+        constant: f64,
+        repeat: usize,
+        shake: f64,
+        types: u32,
+        grid: Grid,
+        skin: f64,
+    ) -> Self {
+        let lattice = Lattice::new(kind, [constant; 3], [repeat; 3]).unwrap();
+        let cell = Cell::new(lattice.cell(), [true; 3]).unwrap();
+        Self::new(cell, lattice.positions(), shake * constant, types, grid, skin)
+    }
+
+    fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    fn evaluator(&self, (terms, joints): Racer, method: Method) -> Evaluator {
+        let setup = Setup {
+            atoms: self.atoms.clone(),
+            charges: Charges::of_atoms(&self.atoms.charges),
+            joined: Default::default(),
+            terms,
+            coulomb: 1.0,
+            skin: self.skin,
+            method,
+            joints,
+        };
+        Evaluator::new(setup).unwrap()
+    }
+}
+
+/// Numbers that are written, each for itself.
+fn table(rows: &[Vec<f64>]) -> ParameterTable {
+    let mut table = ParameterTable::new(rows[0].len());
+    for (r, row) in rows.iter().enumerate() {
+        let number = |(k, &x): (usize, &f64)| md::forces::Slot::Value(table.number(format!("{r}.{k}"), x));
+        let slots: Vec<_> = row.iter().enumerate().map(number).collect();
+        table.row(&slots);
+    }
+    table
+}
+
+/// What a racer is asked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Task {
+    Forces,
+    Evaluate,
+}
+
+impl Task {
+    fn carry_out(self, system: &System, racer: &mut Evaluator, out: &mut Forces) {
+        match self {
+            Task::Forces => racer.forces_only(&system.cell, &system.positions, out),
+            Task::Evaluate => racer.evaluate(&system.cell, &system.positions, out),
+        }
+        .unwrap();
+    }
+}
+
+/// How many rounds there are.
+const ROUNDS: usize = 25;
+
+/// The best time of each task (a racer by its index, and what it does), in ns an atom, taken by turns.
+fn race<const N: usize>(system: &System, racers: &mut [Evaluator], tasks: [(usize, Task); N]) -> [f64; N] {
+    let mut best = [f64::INFINITY; N];
+    let mut out = Forces::default();
+    for _ in 0..ROUNDS {
+        for (&(racer, task), best) in tasks.iter().zip(&mut best) {
+            task.carry_out(system, &mut racers[racer], &mut out);
+            let start = Instant::now();
+            task.carry_out(system, &mut racers[racer], &mut out);
+            *best = best.min(start.elapsed().as_secs_f64() / system.len() as f64 * 1e9);
+        }
+    }
+    best
+}
+
+/// Fails where numbers differ by more than so much of the largest.
+fn same<'a>(
+    what: &str,
+    tolerance: f64,
+    a: impl IntoIterator<Item = &'a f64>,
+    b: impl IntoIterator<Item = &'a f64>,
+) {
+    let (mut most, mut apart) = (0.0f64, 0.0f64);
+    for (a, b) in a.into_iter().zip(b) {
+        (most, apart) = (most.max(a.abs()), apart.max((a - b).abs()));
+    }
+    assert!(most > 0.0 && apart <= tolerance * most, "{what}: differs by {apart:e} of {most:e}");
+}
+
+/// The rows.
+struct Table {
+    wanted: Vec<String>,
+    rows: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Table {
+    fn heading(&self, name: &str, first: &str, second: &str) {
+        println!("{name:62} {first:>10} {second:>12} {:>7}", "ratio");
+    }
+    fn wants(&self, name: &str) -> bool {
+        self.wanted.iter().all(|word| name.contains(word))
+    }
+    fn row(&mut self, name: String, unit: &str, keys: [&str; 2], [first, second]: [f64; 2]) -> f64 {
+        let ratio = second / first;
+        println!("{name:62} {first:10.2} {second:12.2} {ratio:7.3}");
+        let [of_first, of_second] = keys.map(|key| format!("{key}{unit}"));
+        self.rows.insert(name, json!({ "ratio": ratio, of_first: first, of_second: second }));
+        ratio
+    }
+
+    /// Four rows. The racers: by hand, automatic, and the energies of either alone.
+    fn compare(&mut self, name: &str, system: &System, way: Way, racers: [Racer; 4]) {
+        let name = format!("{name}, {}", way.name());
+        if !self.wants(&name) {
+            return;
+        }
+        let mut racers = racers.map(|racer| system.evaluator(racer, way.method(system.grid)));
+        let [hand, auto, energies @ ..] = racers.each_mut().map(|racer| {
+            let mut out = Forces::default();
+            Task::Evaluate.carry_out(system, racer, &mut out);
+            out
+        });
+        let tolerance = way.tolerance();
+        same(&format!("{name}: forces"), tolerance, hand.forces.as_flattened(), auto.forces.as_flattened());
+        same(&format!("{name}: virial"), tolerance, &hand.virial, &auto.virial);
+        for other in [&auto, &energies[0], &energies[1]] {
+            same(&format!("{name}: energy"), tolerance, &[hand.energy()], &[other.energy()]);
+        }
+        use Task::{Evaluate, Forces as Only};
+        let tasks = [(0, Only), (1, Only), (0, Evaluate), (1, Evaluate), (2, Evaluate), (3, Evaluate)];
+        let [f, g, a, b, d, e] = race(system, &mut racers, tasks);
+        let keys = ["by_hand", "automatic"];
+        for (what, times) in [("forces", [f, g]), ("evaluate", [a, b]), ("energy", [d, e])] {
+            self.row(format!("{name}, {what}"), "_ns", keys, times);
+        }
+        self.row(format!("{name}, gradient / energy"), "", keys, [f / d, g / e]);
+    }
+
+    /// Two rows: sums that do not depend on their order against sums that do.
+    fn reproducible(&mut self, name: &str, system: &System, way: Way, racer: &dyn Fn() -> Racer) {
+        let name = format!("reproducible, {name}, {}", way.name());
+        if !self.wants(&name) {
+            return;
+        }
+        let mut racers = [Grid::NONE, system.grid].map(|grid| system.evaluator(racer(), way.method(grid)));
+        let [plain, on_grid] = racers.each_mut().map(|racer| {
+            let mut out = Forces::default();
+            Task::Evaluate.carry_out(system, racer, &mut out);
+            out
+        });
+        let (tolerance, [a, b]) = (way.tolerance(), [&plain, &on_grid].map(|out| out.forces.as_flattened()));
+        same(&format!("{name}: forces"), tolerance, a, b);
+        let tasks = [(0, Task::Forces), (1, Task::Forces), (0, Task::Evaluate), (1, Task::Evaluate)];
+        let [f, g, a, b] = race(system, &mut racers, tasks);
+        for (what, times) in [("forces", [f, g]), ("evaluate", [a, b])] {
+            self.row(format!("{name}, {what}"), "_ns", ["otherwise", "reproducible"], times);
+        }
+    }
+}
+
+fn main() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| {
+        let wanted = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+        let mut table = Table { wanted, rows: Default::default() };
+        table.rows.insert("instruction_set".into(), Isa::best().name().into());
+        table.heading("ns an atom, lists given", "by hand", "automatic");
+        pairs::compare(&mut table);
+        bonded::compare(&mut table);
+        many_body::compare(&mut table);
+        table.heading("ns an atom", "otherwise", "reproducible");
+        pairs::reproducible(&mut table);
+        bonded::reproducible(&mut table);
+        many_body::reproducible(&mut table);
+        reproducible::steps(&mut table);
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/outputs/bench");
+        let text = serde_json::to_string_pretty(&table.rows).unwrap();
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(format!("{folder}/ratios.json"), text))
+            .unwrap();
+    });
+}
