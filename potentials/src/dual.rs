@@ -48,6 +48,8 @@ pub trait Differentiable: Copy {
     fn unary(self, value: Self::Base, partial: Self::Base) -> Self;
     /// f(x, y) with ∂f/∂x and ∂f/∂y.
     fn binary(self, o: Self, value: Self::Base, px: Self::Base, py: Self::Base) -> Self;
+    /// f(x₁ … xₙ) with all ∂f/∂xₖ.
+    fn composed<const N: usize>(x: [Self; N], value: Self::Base, partials: [Self::Base; N]) -> Self;
     /// x + y
     fn plus(self, o: Self) -> Self;
     /// x − y
@@ -64,6 +66,8 @@ pub trait Differentiable: Copy {
     fn choose(mask: <Self::Base as Scalar>::Mask, a: Self, b: Self) -> Self;
     /// Whether value and derivatives are exactly zero.
     fn is_zero(self) -> bool;
+    /// The lanes in which they are.
+    fn zeros(self) -> <Self::Base as Scalar>::Mask;
 }
 
 impl<S: Scalar> Differentiable for Dual<S> {
@@ -83,6 +87,14 @@ impl<S: Scalar> Differentiable for Dual<S> {
     #[inline(always)]
     fn binary(self, o: Self, value: S, px: S, py: S) -> Self {
         Self { value, tangent: py.fma(o.tangent, px * self.tangent) }
+    }
+    #[inline(always)]
+    fn composed<const N: usize>(x: [Self; N], value: S, partials: [S; N]) -> Self {
+        let mut tangent = partials[0] * x[0].tangent;
+        for k in 1..N {
+            tangent = partials[k].fma(x[k].tangent, tangent);
+        }
+        Self { value, tangent }
     }
     #[inline(always)]
     fn plus(self, o: Self) -> Self {
@@ -121,6 +133,10 @@ impl<S: Scalar> Differentiable for Dual<S> {
     #[inline(always)]
     fn is_zero(self) -> bool {
         self.value.vanishes() && self.tangent.vanishes()
+    }
+    #[inline(always)]
+    fn zeros(self) -> S::Mask {
+        self.value.zeros() & self.tangent.zeros()
     }
 }
 
@@ -324,6 +340,30 @@ macro_rules! differentiable {
             fn constant(x: f64) -> Self { $crate::dual::Differentiable::lifted(<$B as $crate::Scalar>::constant(x)) }
             #[inline(always)]
             fn vanishes(self) -> bool { $crate::dual::Differentiable::is_zero(self) }
+            #[inline(always)]
+            fn zeros(self) -> Self::Mask { $crate::dual::Differentiable::zeros(self) }
+            #[inline(always)]
+            fn dot([a0, a1, a2]: [Self; 3], [b0, b1, b2]: [Self; 3]) -> Self {
+                use $crate::dual::Differentiable;
+                let ([x0, x1, x2], [y0, y1, y2]) =
+                    ([a0.primal(), a1.primal(), a2.primal()], [b0.primal(), b1.primal(), b2.primal()]);
+                let value = <$B as $crate::Scalar>::dot([x0, x1, x2], [y0, y1, y2]);
+                Differentiable::composed([a0, a1, a2, b0, b1, b2], value, [y0, y1, y2, x0, x1, x2])
+            }
+            #[inline(always)]
+            fn norm_squared([a0, a1, a2]: [Self; 3]) -> Self {
+                use $crate::dual::Differentiable;
+                let [x0, x1, x2] = [a0.primal(), a1.primal(), a2.primal()];
+                let value = <$B as $crate::Scalar>::norm_squared([x0, x1, x2]);
+                Differentiable::composed([a0, a1, a2], value, [x0 * 2.0, x1 * 2.0, x2 * 2.0])
+            }
+            #[inline(always)]
+            fn determinant([a0, a1]: [Self; 2], [b0, b1]: [Self; 2]) -> Self {
+                use $crate::dual::Differentiable;
+                let [x0, x1, y0, y1] = [a0.primal(), a1.primal(), b0.primal(), b1.primal()];
+                let value = <$B as $crate::Scalar>::determinant([x0, x1], [y0, y1]);
+                Differentiable::composed([a0, a1, b0, b1], value, [y1, -y0, -x1, x0])
+            }
             #[inline(always)]
             fn recip(self) -> Self {
                 use $crate::dual::Differentiable;

@@ -31,21 +31,21 @@ impl<S: Scalar> Vec3<S> {
     /// a · b
     #[inline(always)]
     pub fn dot(self, o: Self) -> S {
-        self.x.fma(o.x, self.y.fma(o.y, self.z * o.z))
+        S::dot([self.x, self.y, self.z], [o.x, o.y, o.z])
     }
     /// a × b
     #[inline(always)]
     pub fn cross(self, o: Self) -> Self {
         Self {
-            x: self.y * o.z - self.z * o.y,
-            y: self.z * o.x - self.x * o.z,
-            z: self.x * o.y - self.y * o.x,
+            x: S::determinant([self.y, self.z], [o.y, o.z]),
+            y: S::determinant([self.z, self.x], [o.z, o.x]),
+            z: S::determinant([self.x, self.y], [o.x, o.y]),
         }
     }
     /// |a|²
     #[inline(always)]
     pub fn norm_squared(self) -> S {
-        self.x.fma(self.x, self.y.fma(self.y, self.z * self.z))
+        S::norm_squared([self.x, self.y, self.z])
     }
     /// |a|; the zero vector has length 0 with derivative 0 (a subgradient).
     #[inline(always)]
@@ -62,9 +62,8 @@ impl<S: Scalar> Vec3<S> {
 /// √x where x > 0, else 0 with derivative 0.
 #[inline(always)]
 pub(crate) fn root_or_zero<S: Scalar>(x: S) -> S {
-    let (zero, one) = (S::constant(0.0), S::constant(1.0));
-    let positive = zero.lt(x);
-    S::select(positive, S::select(positive, x, one).sqrt(), zero)
+    let zero = S::constant(0.0);
+    S::select(zero.lt(x), x.sqrt(), zero)
 }
 
 impl<S: Add<Output = S>> Add for Vec3<S> {

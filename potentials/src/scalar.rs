@@ -53,6 +53,11 @@ pub trait Scalar:
     fn constant(x: f64) -> Self;
     /// Whether value and all derivatives are exactly zero, in every lane.
     fn vanishes(self) -> bool;
+    /// The lanes in which value and derivatives are exactly zero.
+    #[inline(always)]
+    fn zeros(self) -> Self::Mask {
+        self.le(Self::constant(0.0)) & Self::constant(0.0).le(self)
+    }
 
     /// 1/x
     fn recip(self) -> Self;
@@ -120,6 +125,21 @@ pub trait Scalar:
     #[inline(always)]
     fn fma(self, a: Self, b: Self) -> Self {
         self * a + b
+    }
+    /// a₀ b₀ + a₁ b₁ + a₂ b₂, as one operation.
+    #[inline(always)]
+    fn dot(a: [Self; 3], b: [Self; 3]) -> Self {
+        a[0].fma(b[0], a[1].fma(b[1], a[2] * b[2]))
+    }
+    /// a₀² + a₁² + a₂², as one operation.
+    #[inline(always)]
+    fn norm_squared(a: [Self; 3]) -> Self {
+        Self::dot(a, a)
+    }
+    /// a₀ b₁ − a₁ b₀, as one operation.
+    #[inline(always)]
+    fn determinant(a: [Self; 2], b: [Self; 2]) -> Self {
+        a[0] * b[1] - a[1] * b[0]
     }
     /// The polynomial Σₖ cₖ xᵏ, k from 0, as one operation.
     #[inline(always)]

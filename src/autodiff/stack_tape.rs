@@ -1,17 +1,22 @@
 //! Reverse mode for one small function: a tape of fixed size that lives on the stack.
 
-use super::tape::{Recorder, Var};
+// Nodes and adjoints are not filled before they are used: the loop that does so would keep them in memory.
+#![allow(unsafe_code)]
+
+use super::tape::{PARENTS, Recorder, Var, each_parent};
 use potentials::Scalar;
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 
-/// A tape of at most `CAPACITY` nodes of one or two parents, for functions whose length is known, such as the
+/// A tape of at most `CAPACITY` nodes of up to six parents, for functions whose length is known, such as the
 /// energy of a dihedral in its twelve coordinates. It never allocates. Made where it is used, it dissolves into
 /// registers (see [`gradient_in_registers`](Self::gradient_in_registers)); kept and [`restart`](Self::restart)ed, it is a small tape in memory.
 ///
 /// Node 0 counts, and so does a choice between two branches even where all lanes agree: the steps are the same for
 /// all data. Recording more than `CAPACITY` nodes panics: the capacity belongs to the function.
 pub struct StackTape<S, const CAPACITY: usize> {
-    nodes: [Cell<Node<S>>; CAPACITY],
+    /// Of these the first `len` are there.
+    nodes: [Cell<MaybeUninit<Node<S>>>; CAPACITY],
     len: Cell<u32>,
     /// The first node that was recorded: the variables of a start are not.
     first: Cell<u32>,
@@ -19,44 +24,92 @@ pub struct StackTape<S, const CAPACITY: usize> {
 
 #[derive(Clone, Copy, Debug)]
 struct Node<S> {
-    parents: [u32; 2],
-    partials: [S; 2],
+    parents: [u32; PARENTS],
+    partials: [S; PARENTS],
     /// Whether the partial derivatives say which lanes took which branch.
     is_choice: bool,
 }
 
 /// How many nodes are swept without a loop.
-const UNROLLED: usize = 128;
+const UNROLLED: usize = 64;
 
 /// In which lanes the output depends on a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reached {
     /// In none.
     Nowhere,
-    /// In some: a mask says which.
+    /// Perhaps not in all: not in those that have no adjoint.
     Somewhere,
     /// In all.
     Everywhere,
 }
 
-/// What the backward pass knows of every node.
-struct Sweep<S, M, const CAPACITY: usize> {
-    adjoints: [S; CAPACITY],
-    reached: [Reached; CAPACITY],
-    /// The lanes in which a node is reached, if only in some.
-    lanes: [M; CAPACITY],
+/// In which lanes the output depends on each node.
+trait Marks {
+    fn of(&self, node: usize) -> Reached;
+    fn set(&mut self, node: usize, reached: Reached);
+}
+impl<const CAPACITY: usize> Marks for [Reached; CAPACITY] {
+    #[inline(always)]
+    fn of(&self, node: usize) -> Reached {
+        self[node]
+    }
+    #[inline(always)]
+    fn set(&mut self, node: usize, reached: Reached) {
+        self[node] = reached;
+    }
 }
 
-impl<S: Scalar, const CAPACITY: usize> Sweep<S, S::Mask, CAPACITY> {
-    /// Before the first step: only the output has an adjoint, 1.
+/// The same as bits of whole numbers, which compilers compute with where an array would stay in memory: the nodes that are
+/// reached, and those that are reached in all lanes.
+#[derive(Default)]
+struct Bits {
+    somewhere: u64,
+    everywhere: u64,
+}
+impl Marks for Bits {
     #[inline(always)]
-    fn from(output: StackVar<'_, S, CAPACITY>) -> Self {
-        let zero = S::constant(0.0);
-        let (adjoints, reached) = ([zero; CAPACITY], [Reached::Nowhere; CAPACITY]);
-        let mut sweep = Sweep { adjoints, reached, lanes: [zero.lt(zero); CAPACITY] };
-        sweep.adjoints[output.node() as usize] = S::constant(1.0);
-        sweep.reached[output.node() as usize] = Reached::Everywhere;
-        sweep
+    fn of(&self, node: usize) -> Reached {
+        if self.everywhere >> node & 1 == 1 {
+            Reached::Everywhere
+        } else if self.somewhere >> node & 1 == 1 {
+            Reached::Somewhere
+        } else {
+            Reached::Nowhere
+        }
+    }
+    #[inline(always)]
+    fn set(&mut self, node: usize, reached: Reached) {
+        self.somewhere |= 1 << node;
+        if reached == Reached::Everywhere {
+            self.everywhere |= 1 << node;
+        }
+    }
+}
+
+/// The adjoints of the nodes that are reached.
+struct Known<S, const CAPACITY: usize>([MaybeUninit<S>; CAPACITY]);
+
+// (which nodes these are stands beside them and not within, so that it can be in registers long before they are)
+impl<S: Scalar, const CAPACITY: usize> Known<S, CAPACITY> {
+    #[inline(always)]
+    fn nothing() -> Self {
+        Self([const { MaybeUninit::uninit() }; CAPACITY])
+    }
+    #[inline(always)]
+    fn of(&self, node: usize, marks: &impl Marks) -> Option<S> {
+        // SAFETY: what is reached has been given an adjoint
+        (marks.of(node) != Reached::Nowhere).then(|| unsafe { self.0[node].assume_init() })
+    }
+    /// Gives a node an adjoint, which it has in all lanes or in some.
+    #[inline(always)]
+    fn set(&mut self, node: usize, adjoint: S, everywhere: bool, marks: &mut impl Marks) {
+        self.0[node] = MaybeUninit::new(adjoint);
+        if everywhere {
+            marks.set(node, Reached::Everywhere);
+        } else if marks.of(node) == Reached::Nowhere {
+            marks.set(node, Reached::Somewhere);
+        }
     }
 }
 
@@ -71,10 +124,10 @@ impl<S: Scalar, const CAPACITY: usize> Default for StackTape<S, CAPACITY> {
 
 impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
     /// A tape with no steps.
+    #[inline(always)]
     pub fn new() -> Self {
-        let zero = S::constant(0.0);
-        let empty = Node { parents: [0; 2], partials: [zero; 2], is_choice: false };
-        StackTape { nodes: std::array::from_fn(|_| Cell::new(empty)), len: Cell::new(1), first: Cell::new(1) }
+        let nodes = [const { Cell::new(MaybeUninit::uninit()) }; CAPACITY];
+        StackTape { nodes, len: Cell::new(1), first: Cell::new(1) }
     }
 
     /// Starts over with N independent variables, nodes 1 to N. Variables of an earlier start are stale: they
@@ -106,55 +159,57 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
     /// [`gradient_in_registers`](Self::gradient_in_registers) for where speed matters.
     #[inline(always)]
     pub fn gradient<const N: usize>(&self, output: StackVar<'_, S, CAPACITY>) -> [S; N] {
-        let adjoints = self.looped(output, N + 1);
-        std::array::from_fn(|k| adjoints[k + 1])
+        let (known, marks) = self.looped(output, N + 1);
+        std::array::from_fn(|k| known.of(k + 1, &marks).unwrap_or(S::constant(0.0)))
     }
 
     /// The derivatives of `output` with respect to every node, indexed by [`Var::node`]; zero for constants.
     #[inline(never)]
     pub fn adjoints(&self, output: StackVar<'_, S, CAPACITY>) -> [S; CAPACITY] {
-        self.looped(output, self.first.get() as usize)
+        let (known, marks) = self.looped(output, 0);
+        // (node 0 stands for all constants)
+        std::array::from_fn(|k| known.of(k, &marks).filter(|_| k > 0).unwrap_or(S::constant(0.0)))
     }
 
-    /// The backward pass down to node `first`.
+    /// The backward pass down to node `first`, through all that was recorded.
     #[inline(always)]
-    fn looped(&self, output: StackVar<'_, S, CAPACITY>, first: usize) -> [S; CAPACITY] {
-        let mut sweep = Sweep::from(output);
-        for k in (first..self.nodes()).rev() {
-            self.step(k, &mut sweep);
+    fn looped(
+        &self,
+        output: StackVar<'_, S, CAPACITY>,
+        first: usize,
+    ) -> (Known<S, CAPACITY>, [Reached; CAPACITY]) {
+        let (mut known, mut marks) = (Known::nothing(), [Reached::Nowhere; CAPACITY]);
+        known.set(output.node() as usize, S::constant(1.0), true, &mut marks);
+        for k in (first.max(self.first.get() as usize)..self.nodes()).rev() {
+            self.step(k, &mut known, &mut marks);
         }
-        sweep.adjoints[0] = S::constant(0.0);
-        sweep.adjoints
+        (known, marks)
     }
 
     /// The same as [`gradient`](Self::gradient), written without a loop.
     ///
     /// Which nodes the backward pass visits, and where it looks at masks, depends on the steps alone and not on
     /// numbers. All of it is settled by the compiler when the tape dissolves into registers. For that, make the tape
-    /// where it is used, one for every call, with a capacity no larger than need be and at most 128; everything must
-    /// be inlined, the function too. It is about four times as fast
-    /// then, and takes longer to compile.
+    /// where it is used, one for every call; everything must be inlined, the function too. It is about fifteen times as
+    /// fast then, and takes longer to compile. (More than 64 nodes go the other way.)
     #[inline(always)]
     pub fn gradient_in_registers<const N: usize>(&self, output: StackVar<'_, S, CAPACITY>) -> [S; N] {
-        let mut sweep = Sweep::from(output);
-        let n = self.nodes();
-        for k in (UNROLLED.max(N + 1)..n).rev() {
-            self.step(k, &mut sweep);
+        if self.nodes() > UNROLLED {
+            return self.gradient(output);
         }
+        let (mut known, mut marks) = (Known::nothing(), Bits::default());
+        known.set(output.node() as usize, S::constant(1.0), true, &mut marks);
+        let (first, n) = (self.first.get() as usize, self.nodes());
         // a loop would keep the tape in memory
         macro_rules! unrolled {
             ($($k:literal)*) => { $(
-                if $k < CAPACITY && $k < n && $k > N {
-                    self.step($k, &mut sweep);
+                if $k < CAPACITY && $k < n && $k > N && $k >= first {
+                    self.step($k, &mut known, &mut marks);
                 }
             )* };
         }
         #[rustfmt::skip]
         unrolled!(
-            127 126 125 124 123 122 121 120 119 118 117 116 115 114 113 112
-            111 110 109 108 107 106 105 104 103 102 101 100 99 98 97 96
-            95 94 93 92 91 90 89 88 87 86 85 84 83 82 81 80
-            79 78 77 76 75 74 73 72 71 70 69 68 67 66 65 64
             63 62 61 60 59 58 57 56 55 54 53 52 51 50 49 48
             47 46 45 44 43 42 41 40 39 38 37 36 35 34 33 32
             31 30 29 28 27 26 25 24 23 22 21 20 19 18 17 16
@@ -163,49 +218,40 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
         if output.node() == 0 {
             return [S::constant(0.0); N];
         }
-        std::array::from_fn(|k| sweep.adjoints[k + 1])
+        std::array::from_fn(|k| known.of(k + 1, &marks).unwrap_or(S::constant(0.0)))
     }
 
-    /// The backward pass through one node.
+    /// The backward pass through one node that was recorded. What has no adjoint in a lane hands nothing on there, whatever
+    /// its partial derivatives are.
     #[inline(always)]
-    fn step(&self, k: usize, sweep: &mut Sweep<S, S::Mask, CAPACITY>) {
-        let Sweep { adjoints, reached, lanes } = sweep;
-        if reached[k] == Reached::Nowhere {
-            return;
-        }
-        let (node, adjoint) = (self.nodes[k].get(), adjoints[k]);
-        let masked = node.is_choice || reached[k] == Reached::Somewhere;
-        if !masked {
-            let [a, b] = node.parents.map(|parent| parent as usize);
-            adjoints[a] = adjoint.fma(node.partials[0], adjoints[a]);
-            reached[a] = Reached::Everywhere;
-            if b != 0 {
-                adjoints[b] = adjoint.fma(node.partials[1], adjoints[b]);
-                reached[b] = Reached::Everywhere;
-            }
-            return;
-        }
+    fn step(&self, k: usize, known: &mut Known<S, CAPACITY>, marks: &mut impl Marks) {
+        let Some(adjoint) = known.of(k, marks) else { return };
+        // SAFETY: nodes from the first to the last that was recorded are there
+        let node = unsafe { self.nodes[k].get().assume_init() };
         let zero = S::constant(0.0);
-        for (parent, partial) in node.parents.into_iter().zip(node.partials) {
-            let parent = parent as usize;
-            let mut here = if reached[k] == Reached::Everywhere { zero.le(zero) } else { lanes[k] };
-            if node.is_choice {
-                here = here & zero.lt(partial);
-                adjoints[parent] = adjoints[parent] + S::select(here, adjoint, zero);
-            } else {
-                adjoints[parent] = adjoint.fma(S::select(here, partial, zero), adjoints[parent]);
+        let everywhere = marks.of(k) == Reached::Everywhere && !node.is_choice;
+        each_parent!(|e| {
+            let (parent, partial) = (node.parents[e] as usize, node.partials[e]);
+            if parent != 0 {
+                let before = known.of(parent, marks);
+                let adjoint = if node.is_choice {
+                    let handed = S::select(zero.lt(partial), adjoint, zero);
+                    before.map_or(handed, |before| before + handed)
+                } else {
+                    // (the first to hand something on need not add: a step less)
+                    let partial =
+                        if everywhere { partial } else { S::select(adjoint.zeros(), zero, partial) };
+                    before.map_or(adjoint * partial, |before| adjoint.fma(partial, before))
+                };
+                known.set(parent, adjoint, everywhere, marks);
             }
-            lanes[parent] = lanes[parent] | here;
-            if reached[parent] == Reached::Nowhere {
-                reached[parent] = Reached::Somewhere;
-            }
-        }
+        });
     }
 
     #[inline(always)]
     fn push(&self, node: Node<S>) -> u32 {
         let k = self.len.get();
-        self.nodes[k as usize].set(node);
+        self.nodes[k as usize].set(MaybeUninit::new(node));
         self.len.set(k + 1);
         k
     }
@@ -215,15 +261,22 @@ impl<S: Scalar, const CAPACITY: usize> Recorder<S> for StackTape<S, CAPACITY> {
     const RECORDS_EVERY_CHOICE: bool = true;
     #[inline(always)]
     fn record<const N: usize>(&self, parents: [u32; N], partials: [S; N]) -> u32 {
-        const { assert!(N <= 2, "a stack tape records functions of one or two numbers") };
-        let mut node = Node { parents: [0; 2], partials: [S::constant(0.0); 2], is_choice: false };
-        node.parents[..N].copy_from_slice(&parents);
-        node.partials[..N].copy_from_slice(&partials);
+        const { assert!(N <= PARENTS, "a stack tape records functions of up to six numbers") };
+        let mut node =
+            Node { parents: [0; PARENTS], partials: [S::constant(0.0); PARENTS], is_choice: false };
+        each_parent!(|k| {
+            if k < N {
+                node.parents[k] = parents[k];
+                node.partials[k] = partials[k];
+            }
+        });
         self.push(node)
     }
     #[inline(always)]
     fn record_choice(&self, branches: [u32; 2], taken: [S; 2]) -> u32 {
-        self.push(Node { parents: branches, partials: taken, is_choice: true })
+        let ([a, b], [in_a, in_b], zero) = (branches, taken, S::constant(0.0));
+        let (parents, partials) = ([a, b, 0, 0, 0, 0], [in_a, in_b, zero, zero, zero, zero]);
+        self.push(Node { parents, partials, is_choice: true })
     }
 }
 

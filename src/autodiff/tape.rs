@@ -5,6 +5,18 @@ use potentials::{Mask, Passive, Scalar, differentiable};
 use std::cell::RefCell;
 use std::ops::{Add, Mul};
 
+/// The most numbers that one step of a formula depends on: those of a scalar product.
+pub(super) const PARENTS: usize = 6;
+
+/// A loop over these, written out: what loops touch stays in memory, and a tape is meant to dissolve into registers.
+macro_rules! each_parent {
+    (|$k:ident| $body:block) => {
+        each_parent!(@ $k $body 0 1 2 3 4 5)
+    };
+    (@ $k:ident $body:block $($n:literal)*) => { $( { let $k: usize = $n; $body } )* };
+}
+pub(super) use each_parent;
+
 /// What a [`Var`] writes its steps to.
 ///
 /// Node 0 of every tape is *passive*: it stands for all constants, and what flows into it is ignored. A
@@ -88,6 +100,21 @@ impl<'t, S: Scalar, T: Recorder<S>> Differentiable for Var<'t, S, T> {
         }
     }
     #[inline(always)]
+    fn composed<const N: usize>(x: [Self; N], value: S, partials: [S; N]) -> Self {
+        const { assert!(N <= PARENTS, "steps are functions of up to six numbers") };
+        let (mut tape, mut nodes) = (None, [0; N]);
+        each_parent!(|k| {
+            if k < N {
+                tape = tape.or(x[k].tape);
+                nodes[k] = x[k].node;
+            }
+        });
+        match tape {
+            None => Self::lifted(value),
+            Some(tape) => Var::on(tape, tape.record(nodes, partials), value),
+        }
+    }
+    #[inline(always)]
     fn plus(self, o: Self) -> Self {
         self.binary(o, self.value + o.value, S::constant(1.0), S::constant(1.0))
     }
@@ -129,6 +156,11 @@ impl<'t, S: Scalar, T: Recorder<S>> Differentiable for Var<'t, S, T> {
     #[inline(always)]
     fn is_zero(self) -> bool {
         self.value.vanishes() && self.node == 0
+    }
+    #[inline(always)]
+    fn zeros(self) -> S::Mask {
+        let zero = S::constant(0.0);
+        if self.node == 0 { self.value.zeros() } else { zero.lt(zero) }
     }
 }
 

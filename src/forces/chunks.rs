@@ -52,14 +52,17 @@ pub fn each_rank(sink: &mut Sink, list: usize, partial: &mut Vec<[Sums; 1]>, bod
 }
 
 /// The most lanes that there are.
-pub const LANES: usize = 32;
+pub const LANES: usize = 8;
 
-/// The lanes of a number in memory.
+/// The lanes of some numbers in memory.
 #[inline(always)]
-pub fn spill<V: Lanes<Element = f64>>(x: V) -> [f64; LANES] {
-    let mut out = [0.0; LANES];
-    // SAFETY: there are at most `LANES` lanes
-    unsafe { x.store(out.as_mut_ptr()) };
+pub fn spill<V: Lanes<Element = f64>, const N: usize>(x: [V; N]) -> [[f64; LANES]; N] {
+    const { assert!(V::WIDTH <= LANES) };
+    let mut out = [[0.0; LANES]; N];
+    for k in 0..N {
+        // SAFETY: there are at most `LANES` lanes
+        unsafe { x[k].store(out[k].as_mut_ptr()) };
+    }
     out
 }
 

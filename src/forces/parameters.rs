@@ -169,6 +169,15 @@ impl PreparedTable {
     /// A row a lane: lane k has row `row(k)`.
     #[inline(always)]
     pub fn gather<V: Lanes, R: Record<V::Parameter>>(&self, row: impl Fn(usize) -> usize) -> R {
-        R::from_fn(|m| V::gather(|k| self.values[row(k) * self.width + m]).parameter())
+        R::from_fn(
+            #[inline(always)]
+            |m| {
+                V::gather(
+                    #[inline(always)]
+                    |k| self.values[row(k) * self.width + m],
+                )
+                .parameter()
+            },
+        )
     }
 }

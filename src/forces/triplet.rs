@@ -266,18 +266,18 @@ impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
                 let [e, g] = F::neighbors(r2, &q);
                 if !F::FORCES {
                     totals.add_energy(V::first(block.len()), e.value * 0.5);
-                    let feature = spill(g.value);
+                    let [feature] = spill([g.value]);
                     block.iter_mut().zip(feature).for_each(|(a, feature)| a.feature = feature);
                     continue;
                 }
                 let half = e.tangent * 0.5;
                 let d: [V; 3] = std::array::from_fn(|c| V::gather(|k| at(k).vector[c]));
-                let f = d.map(|d| rounded(half * d));
+                let f = [rounded(half * d[0]), rounded(half * d[1]), rounded(half * d[2])];
                 if frame.sums {
                     let own = V::first(block.len());
                     totals.add(own, e.value * 0.5, d, f);
                 }
-                let [feature, slope, x, y, z] = [g.value, g.tangent, f[0], f[1], f[2]].map(spill);
+                let [feature, slope, x, y, z] = spill([g.value, g.tangent, f[0], f[1], f[2]]);
                 for (k, a) in block.iter_mut().enumerate() {
                     (a.feature, a.slope) = (feature[k], slope[k]);
                     shares[a.entry] = [x[k], y[k], z[k]];
@@ -309,8 +309,12 @@ impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
                         input[k] = x;
                     }
                 }
-                // SAFETY: there are at most `LANES` lanes
-                let input = input.map(|x| unsafe { V::load(x.as_ptr()) });
+                let mut numbers = [zero; 8];
+                for (number, input) in numbers.iter_mut().zip(&input) {
+                    // SAFETY: there are at most `LANES` lanes
+                    *number = unsafe { V::load(input.as_ptr()) };
+                }
+                let input = numbers;
                 let (e, g) = F::triplets(input, &q);
                 if !F::FORCES {
                     totals.add_energy(V::first(filled), e);
@@ -323,7 +327,7 @@ impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
                     totals.add(own, e, [ax, ay, az], [f[0], f[1], f[2]]);
                     totals.add(own, zero, [bx, by, bz], [f[3], f[4], f[5]]);
                 }
-                let (f, asked) = (f.map(spill), [g[6], g[7]].map(spill));
+                let (f, asked) = (spill(f), spill([g[6], g[7]]));
                 for (k, &(a, b, _)) in block[..filled].iter().enumerate() {
                     for (x, first, asked) in [(a, 0, &asked[0]), (b, 3, &asked[1])] {
                         let x = &mut found[x];

@@ -96,11 +96,9 @@ macro_rules! measured {
                 let $r = place(&tape, x);
                 let angle = $angle;
                 let (sin, cos) = (angle.sin(), angle.cos());
-                let slopes = [sin, cos].map(
-                    #[inline(always)]
-                    |x| positions(tape.gradient_in_registers(x)),
-                );
-                ([sin.value(), cos.value()], slopes)
+                let of_sin = positions(tape.gradient_in_registers(sin));
+                let of_cos = positions(tape.gradient_in_registers(cos));
+                ([sin.value(), cos.value()], [of_sin, of_cos])
             }
         }
     };
@@ -120,8 +118,12 @@ fn place<'t, V: Lanes, const N: usize>(
     tape: &'t StackTape<V, CAPACITY>,
     x: &[[V; 3]; N],
 ) -> [Vec3<StackVar<'t, V, CAPACITY>>; N] {
-    let flat: [V; 12] =
-        std::array::from_fn(|m| if m / 3 + 1 < N { x[m / 3 + 1][m % 3] } else { V::constant(0.0) });
+    let mut flat = [V::constant(0.0); 12];
+    for a in 1..N {
+        for c in 0..3 {
+            flat[3 * a - 3 + c] = x[a][c];
+        }
+    }
     let v = tape.restart(flat);
     let zero = StackVar::<V, CAPACITY>::constant(0.0);
     let mut place = [Vec3::new(zero, zero, zero); N];
@@ -134,8 +136,13 @@ fn place<'t, V: Lanes, const N: usize>(
 /// The derivatives in all positions but the first.
 #[inline(always)]
 fn positions<V: Lanes, const N: usize>(gradient: [V; 12]) -> [[V; 3]; N] {
-    let zero = V::constant(0.0);
-    std::array::from_fn(|a| std::array::from_fn(|c| if a == 0 { zero } else { gradient[3 * (a - 1) + c] }))
+    let mut x = [[V::constant(0.0); 3]; N];
+    for a in 1..N {
+        for c in 0..3 {
+            x[a][c] = gradient[3 * a - 3 + c];
+        }
+    }
+    x
 }
 
 /// Some tuples, one a lane: positions relative to the first atom, and what was measured of them.
@@ -164,7 +171,7 @@ impl<E: BondEnergy> Bonded<2> for OfBond<E> {
         // (the seed 2 makes the tangent 2 dE/dr²: by it and the vector the derivative in the position)
         let r2 = Dual::new(x.fma(x, y.fma(y, z * z)), V::constant(2.0));
         let e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(r2), p);
-        (e.value, [[V::constant(0.0); 3], block.x[1].map(|x| e.tangent * x)])
+        (e.value, [[V::constant(0.0); 3], [e.tangent * x, e.tangent * y, e.tangent * z]])
     }
 }
 
@@ -174,12 +181,17 @@ impl<V: Lanes, const N: usize> Block<V, N> {
     /// the derivatives of its cosine.)
     #[inline(always)]
     fn chain(&self, energy: impl Fn([Dual<V>; 2]) -> Dual<V>) -> (V, [[V; 3]; N]) {
-        let [sin, cos] = self.angle.map(Dual::passive);
+        let [sin, cos] = [Dual::passive(self.angle[0]), Dual::passive(self.angle[1])];
         let by_sin = energy([Dual::variable(sin.value), cos]);
         let by_cos = energy([sin, Dual::variable(cos.value)]);
         let [of_sin, of_cos] = &self.slopes;
-        let slope = |a: usize, c: usize| by_sin.tangent * of_sin[a][c] + by_cos.tangent * of_cos[a][c];
-        (by_cos.value, std::array::from_fn(|a| std::array::from_fn(|c| slope(a, c))))
+        let mut slopes = [[V::constant(0.0); 3]; N];
+        for a in 1..N {
+            for c in 0..3 {
+                slopes[a][c] = by_sin.tangent.fma(of_sin[a][c], by_cos.tangent * of_cos[a][c]);
+            }
+        }
+        (by_cos.value, slopes)
     }
 }
 
@@ -211,11 +223,11 @@ impl<E: TupleEnergy<N>, const N: usize> Bonded<N> for OfPositions<E> {
     fn gradient<V: Lanes>(block: &Block<V, N>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; N]) {
         let tape = StackTape::<V, CAPACITY>::new();
         let e = E::energy::<StackVar<V, CAPACITY>, V::Parameter>(place(&tape, &block.x), p);
-        (e.value(), positions(tape.gradient(e)))
+        (e.value(), positions(tape.gradient_in_registers(e)))
     }
 }
 
-/// The most steps that the energy of one tuple may take on the stack tape.
+/// The most steps that the energy of one tuple may take on the stack tape. (Up to 64 of them dissolve into registers.)
 const CAPACITY: usize = 128;
 
 /// An energy of certain tuples of atoms.
@@ -317,10 +329,18 @@ impl<const N: usize> Measured<N> {
     fn block<V: Lanes<Element = f64>>(&self, at: usize) -> Block<V, N> {
         assert!(at + V::WIDTH <= CHUNK);
         // SAFETY: there are as many numbers
-        let load = |x: [&[f64; CHUNK]; 3]| x.map(|x| unsafe { V::load(x.as_ptr().add(at)) });
-        let x = std::array::from_fn(|a| load(self.x[a].each_ref()));
-        let slopes = std::array::from_fn(|s| std::array::from_fn(|a| load(self.slopes[s][a].each_ref())));
-        let [sin, cos, _] = load([&self.angle[0], &self.angle[1], &self.angle[0]]);
+        let load = |x: &[f64; CHUNK]| unsafe { V::load(x.as_ptr().add(at)) };
+        let zero = [[V::constant(0.0); 3]; N];
+        let (mut x, mut slopes) = (zero, [zero; 2]);
+        for a in 1..N {
+            for c in 0..3 {
+                x[a][c] = load(&self.x[a][c]);
+                for k in 0..2 {
+                    slopes[k][a][c] = load(&self.slopes[k][a][c]);
+                }
+            }
+        }
+        let [sin, cos] = [load(&self.angle[0]), load(&self.angle[1])];
         Block { x, angle: [sin, cos], slopes }
     }
 }
@@ -405,10 +425,10 @@ impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
                     forces[0][c] = forces[0][c] - f;
                 }
             }
-            let columns = forces.map(|f| f.map(spill));
-            for (k, slots) in slots.chunks_mut(N).enumerate() {
-                for (a, slot) in slots.iter_mut().enumerate() {
-                    *slot = [columns[a][0][k], columns[a][1][k], columns[a][2][k]];
+            for a in 0..N {
+                let [x, y, z] = spill(forces[a]);
+                for (k, slots) in slots.chunks_mut(N).enumerate() {
+                    slots[a] = [x[k], y[k], z[k]];
                 }
             }
             if frame.sums {
