@@ -1,11 +1,18 @@
 #![doc = include_str!("guide.md")]
 
 pub mod check;
+pub mod checkpointing;
 mod difference;
+pub mod implicit;
+pub mod jacobian;
 pub mod lanes;
+pub mod linear;
 mod number;
+pub mod ode;
+pub mod operators;
 mod stack_tape;
 mod tape;
+pub mod taylor;
 
 pub use difference::{Cautious, Difference, Richardson, Slopes};
 pub use lanes::Lanes;

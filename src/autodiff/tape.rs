@@ -1,9 +1,11 @@
 //! Reverse mode on a growing tape.
 
+use super::operators::{Operand, Operator};
 use potentials::dual::Differentiable;
 use potentials::{Mask, Passive, Scalar, differentiable};
 use std::cell::RefCell;
-use std::ops::{Add, Mul};
+use std::fmt;
+use std::ops::{Add, Mul, Range};
 
 /// The most numbers that one step of a formula depends on: those of a scalar product.
 pub(super) const PARENTS: usize = 6;
@@ -189,6 +191,36 @@ struct Steps<S> {
     partials: Vec<S>,
     /// The nodes at which lanes chose differently, in order.
     choices: Vec<u32>,
+    /// The operators, in order.
+    operators: Vec<Applied<S>>,
+}
+
+/// An operator that was applied: its results are nodes next to each other.
+struct Applied<S> {
+    /// The nodes of its variables, 0 for constants.
+    from: Vec<u32>,
+    /// The node of its first result.
+    first: u32,
+    x: Vec<S>,
+    y: Vec<S>,
+    pullback: Box<dyn Pullback<S>>,
+}
+
+impl<S> fmt::Debug for Applied<S> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{:?} → {}..{}", self.pullback, self.first, self.first as usize + self.y.len())
+    }
+}
+
+/// An operator whose type is forgotten.
+trait Pullback<S>: fmt::Debug {
+    /// x̄ = Jᵀ ȳ; nothing where it cannot be had.
+    fn pull_back(&self, x: &[S], y: &[S], adjoint: &[S]) -> Option<Vec<S>>;
+}
+impl<S: Operand, O: Operator> Pullback<S> for O {
+    fn pull_back(&self, x: &[S], y: &[S], adjoint: &[S]) -> Option<Vec<S>> {
+        self.pullback(x, y, adjoint).ok()
+    }
 }
 
 impl<S: Scalar> Default for Tape<S> {
@@ -230,7 +262,8 @@ impl<S: Scalar> Tape<S> {
     pub fn new() -> Self {
         // node 0, passive, without edges
         let (parents, partials, choices) = Default::default();
-        Tape { steps: RefCell::new(Steps { ends: vec![0], parents, partials, choices }) }
+        let operators = Vec::new();
+        Tape { steps: RefCell::new(Steps { ends: vec![0], parents, partials, choices, operators }) }
     }
 
     /// Forgets every step but keeps the memory. No variable of the tape can be alive: it is borrowed mutably.
@@ -240,6 +273,7 @@ impl<S: Scalar> Tape<S> {
         steps.parents.clear();
         steps.partials.clear();
         steps.choices.clear();
+        steps.operators.clear();
     }
 
     /// A new independent variable.
@@ -275,6 +309,28 @@ impl<S: Scalar> Tape<S> {
         Var::on(self, steps.push(&[], &[]), value)
     }
 
+    /// The results y of an operator of `from`, whose values are `x`: as many nodes, and one step back through all of
+    /// them. What was none of variables is constant.
+    pub(super) fn operator<'t, O: Operator>(
+        operator: &O,
+        from: &[Var<'t, S>],
+        x: Vec<S>,
+        y: Vec<S>,
+    ) -> Vec<Var<'t, S>>
+    where
+        S: Operand,
+    {
+        let Some(tape) = from.iter().find_map(|x| x.tape) else {
+            return y.into_iter().map(Var::lifted).collect();
+        };
+        let steps = &mut *tape.steps.borrow_mut();
+        let first = steps.ends.len() as u32;
+        let results = y.iter().map(|&value| Var::on(tape, steps.push(&[], &[]), value)).collect();
+        let from = from.iter().map(|x| x.node).collect();
+        steps.operators.push(Applied { from, first, x, y, pullback: Box::new(operator.clone()) });
+        results
+    }
+
     /// How many nodes, the passive one included.
     pub fn len(&self) -> usize {
         self.steps.borrow().ends.len()
@@ -290,6 +346,7 @@ impl<S: Scalar> Tape<S> {
         let steps = self.steps.borrow();
         (steps.ends.len() + steps.parents.len() + steps.choices.len()) * size_of::<u32>()
             + steps.partials.len() * size_of::<S>()
+            + steps.operators.iter().map(Applied::bytes).sum::<usize>()
     }
 
     /// The backward pass: the derivatives of `output` with respect to everything on the tape.
@@ -315,16 +372,38 @@ impl<S: Scalar> Tape<S> {
         if !steps.choices.is_empty() {
             return steps.guarded_sweep(a);
         }
-        for node in (1..steps.ends.len()).rev() {
-            let adjoint = a[node];
-            if adjoint.vanishes() {
-                continue;
-            }
-            for (&parent, &partial) in steps.edges(node) {
-                let p = &mut a[parent as usize];
-                *p = adjoint.fma(partial, *p);
-            }
+        // from operator to operator
+        let mut end = steps.ends.len();
+        for operator in steps.operators.iter().rev() {
+            let first = operator.first as usize;
+            steps.sweep(first + operator.y.len()..end, a);
+            operator.hand_back(a);
+            end = first;
         }
+        steps.sweep(1..end, a);
+    }
+}
+
+impl<S: Scalar> Applied<S> {
+    fn bytes(&self) -> usize {
+        self.from.len() * size_of::<u32>()
+            + (self.x.len() + self.y.len()) * size_of::<S>()
+            + size_of::<Self>()
+    }
+    /// The backward pass through all results at once. Returns whether there was anything to hand back.
+    fn hand_back(&self, a: &mut [S]) -> bool {
+        let first = self.first as usize;
+        let adjoint = &a[first..first + self.y.len()];
+        if adjoint.iter().all(|a| a.vanishes()) {
+            return false;
+        }
+        let adjoint = self.pullback.pull_back(&self.x, &self.y, adjoint);
+        for (k, &parent) in self.from.iter().enumerate().filter(|(_, parent)| **parent != 0) {
+            // (what cannot be differentiated has no derivative)
+            let handed = adjoint.as_ref().map_or(S::constant(f64::NAN), |x| x[k]);
+            a[parent as usize] = a[parent as usize] + handed;
+        }
+        true
     }
 }
 
@@ -336,6 +415,21 @@ impl<S: Scalar> Steps<S> {
         self.parents[edges.clone()].iter().zip(&self.partials[edges])
     }
 
+    /// The backward pass through some nodes.
+    #[inline]
+    fn sweep(&self, nodes: Range<usize>, a: &mut [S]) {
+        for node in nodes.rev() {
+            let adjoint = a[node];
+            if adjoint.vanishes() {
+                continue;
+            }
+            for (&parent, &partial) in self.edges(node) {
+                let p = &mut a[parent as usize];
+                *p = adjoint.fma(partial, *p);
+            }
+        }
+    }
+
     /// The backward pass where lanes chose differently. It keeps, for each node, the lanes in which the outputs
     /// depend on it, and uses partial derivatives in these lanes only.
     fn guarded_sweep(&self, a: &mut [S]) {
@@ -344,7 +438,16 @@ impl<S: Scalar> Steps<S> {
         let mut reached: Vec<S::Mask> =
             a.iter().map(|adjoint| if adjoint.vanishes() { never } else { !never }).collect();
         let mut choices = self.choices.iter().rev().peekable();
+        let mut operators = self.operators.iter().rev().peekable();
         for node in (1..self.ends.len()).rev() {
+            // (the first result of an operator is the last of them to be reached)
+            if let Some(operator) = operators.next_if(|o| o.first as usize == node) {
+                let results = node..node + operator.y.len();
+                let lanes = results.fold(never, |lanes, k| lanes | reached[k]);
+                if operator.hand_back(a) {
+                    operator.from.iter().for_each(|&k| reached[k as usize] = reached[k as usize] | lanes);
+                }
+            }
             let is_choice = choices.next_if(|&&choice| choice as usize == node).is_some();
             let (adjoint, lanes) = (a[node], reached[node]);
             if adjoint.vanishes() {
