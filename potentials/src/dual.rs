@@ -67,7 +67,7 @@ pub trait Differentiable: Copy {
     /// Whether value and derivatives are exactly zero.
     fn is_zero(self) -> bool;
     /// The lanes in which they are.
-    fn zeros(self) -> <Self::Base as Scalar>::Mask;
+    fn zero_lanes(self) -> <Self::Base as Scalar>::Mask;
 }
 
 impl<S: Scalar> Differentiable for Dual<S> {
@@ -135,7 +135,7 @@ impl<S: Scalar> Differentiable for Dual<S> {
         self.value.vanishes() && self.tangent.vanishes()
     }
     #[inline(always)]
-    fn zeros(self) -> S::Mask {
+    fn zero_lanes(self) -> S::Mask {
         self.value.zeros() & self.tangent.zeros()
     }
 }
@@ -341,7 +341,7 @@ macro_rules! differentiable {
             #[inline(always)]
             fn vanishes(self) -> bool { $crate::dual::Differentiable::is_zero(self) }
             #[inline(always)]
-            fn zeros(self) -> Self::Mask { $crate::dual::Differentiable::zeros(self) }
+            fn zeros(self) -> Self::Mask { $crate::dual::Differentiable::zero_lanes(self) }
             #[inline(always)]
             fn dot([a0, a1, a2]: [Self; 3], [b0, b1, b2]: [Self; 3]) -> Self {
                 use $crate::dual::Differentiable;

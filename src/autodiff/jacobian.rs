@@ -288,6 +288,9 @@ impl<B: Scalar> Differentiable for Traced<'_, B> {
     fn binary(self, o: Self, value: B, _: B, _: B) -> Self {
         self.of_both(o, value).bent()
     }
+    fn composed<const N: usize>(x: [Self; N], value: B, _: [B; N]) -> Self {
+        x.into_iter().fold(Self::lifted(value), |all, x| all.of_both(x, value)).bent()
+    }
     fn plus(self, o: Self) -> Self {
         self.of_both(o, self.value + o.value)
     }
@@ -315,6 +318,10 @@ impl<B: Scalar> Differentiable for Traced<'_, B> {
     }
     fn is_zero(self) -> bool {
         self.value.vanishes() && self.trace.is_none()
+    }
+    fn zero_lanes(self) -> B::Mask {
+        let zero = B::constant(0.0);
+        if self.trace.is_none() { self.value.zeros() } else { zero.lt(zero) }
     }
 }
 

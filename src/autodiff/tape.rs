@@ -160,7 +160,7 @@ impl<'t, S: Scalar, T: Recorder<S>> Differentiable for Var<'t, S, T> {
         self.value.vanishes() && self.node == 0
     }
     #[inline(always)]
-    fn zeros(self) -> S::Mask {
+    fn zero_lanes(self) -> S::Mask {
         let zero = S::constant(0.0);
         if self.node == 0 { self.value.zeros() } else { zero.lt(zero) }
     }

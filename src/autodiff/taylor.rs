@@ -52,6 +52,11 @@ impl<S: Scalar> Differentiable for Taylor<S> {
         Self::of(value, py.tangent.fma(o.first, py.value.fma(o.second, along_x)))
     }
     #[inline(always)]
+    fn composed<const N: usize>(x: [Self; N], value: Dual<S>, partials: [Dual<S>; N]) -> Self {
+        let along = |k: usize| partials[k].tangent.fma(x[k].first, partials[k].value * x[k].second);
+        Self::of(value, (1..N).fold(along(0), |sum, k| sum + along(k)))
+    }
+    #[inline(always)]
     fn plus(self, o: Self) -> Self {
         Self::of(self.primal() + o.primal(), self.second + o.second)
     }
@@ -83,6 +88,10 @@ impl<S: Scalar> Differentiable for Taylor<S> {
     #[inline(always)]
     fn is_zero(self) -> bool {
         self.primal().vanishes() && self.second.vanishes()
+    }
+    #[inline(always)]
+    fn zero_lanes(self) -> <Dual<S> as Scalar>::Mask {
+        self.primal().zeros() & self.second.zeros()
     }
 }
 
