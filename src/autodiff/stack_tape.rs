@@ -3,12 +3,12 @@
 // Nodes and adjoints are not filled before they are used: the loop that does so would keep them in memory.
 #![allow(unsafe_code)]
 
-use super::tape::{PARENTS, Recorder, Var, each_parent};
+use super::tape::{Recorder, Var};
 use potentials::Scalar;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
-/// A tape of at most `CAPACITY` nodes of up to six parents, for functions whose length is known, such as the
+/// A tape of at most `CAPACITY` nodes of up to three parents, for functions whose length is known, such as the
 /// energy of a dihedral in its twelve coordinates. It never allocates. Made where it is used, it dissolves into
 /// registers (see [`gradient_in_registers`](Self::gradient_in_registers)); kept and [`restart`](Self::restart)ed, it is a small tape in memory.
 ///
@@ -24,66 +24,64 @@ pub struct StackTape<S, const CAPACITY: usize> {
 
 #[derive(Clone, Copy, Debug)]
 struct Node<S> {
-    parents: [u32; PARENTS],
-    partials: [S; PARENTS],
+    parents: [u32; 3],
+    partials: [S; 3],
     /// Whether the partial derivatives say which lanes took which branch.
     is_choice: bool,
+}
+
+/// A loop over the parents of a node, written out: what loops touch stays in memory.
+macro_rules! each_parent {
+    (|$k:ident| $body:block) => {
+        each_parent!(@ $k $body 0 1 2)
+    };
+    (@ $k:ident $body:block $($n:literal)*) => { $( { let $k: usize = $n; $body } )* };
 }
 
 /// How many nodes are swept without a loop.
 const UNROLLED: usize = 64;
 
-/// In which lanes the output depends on a node.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Reached {
-    /// In none.
-    Nowhere,
-    /// Perhaps not in all: not in those that have no adjoint.
-    Somewhere,
-    /// In all.
-    Everywhere,
-}
-
-/// In which lanes the output depends on each node.
+/// On which nodes the output depends, and on which in all lanes. (In the others only where they have an adjoint.)
 trait Marks {
-    fn of(&self, node: usize) -> Reached;
-    fn set(&mut self, node: usize, reached: Reached);
+    fn reached(&self, node: usize) -> bool;
+    fn everywhere(&self, node: usize) -> bool;
+    fn set(&mut self, node: usize, everywhere: bool);
 }
-impl<const CAPACITY: usize> Marks for [Reached; CAPACITY] {
+impl<const CAPACITY: usize> Marks for [[bool; 2]; CAPACITY] {
     #[inline(always)]
-    fn of(&self, node: usize) -> Reached {
-        self[node]
+    fn reached(&self, node: usize) -> bool {
+        self[node][0]
     }
     #[inline(always)]
-    fn set(&mut self, node: usize, reached: Reached) {
-        self[node] = reached;
+    fn everywhere(&self, node: usize) -> bool {
+        self[node][1]
+    }
+    #[inline(always)]
+    fn set(&mut self, node: usize, everywhere: bool) {
+        self[node][0] = true;
+        self[node][1] |= everywhere;
     }
 }
 
-/// The same as bits of whole numbers, which compilers compute with where an array would stay in memory: the nodes that are
-/// reached, and those that are reached in all lanes.
+/// The same as bits of whole numbers, which compilers compute with where an array would stay in memory.
 #[derive(Default)]
 struct Bits {
-    somewhere: u64,
+    reached: u64,
     everywhere: u64,
 }
 impl Marks for Bits {
     #[inline(always)]
-    fn of(&self, node: usize) -> Reached {
-        if self.everywhere >> node & 1 == 1 {
-            Reached::Everywhere
-        } else if self.somewhere >> node & 1 == 1 {
-            Reached::Somewhere
-        } else {
-            Reached::Nowhere
-        }
+    fn reached(&self, node: usize) -> bool {
+        self.reached >> node & 1 == 1
     }
     #[inline(always)]
-    fn set(&mut self, node: usize, reached: Reached) {
-        self.somewhere |= 1 << node;
-        if reached == Reached::Everywhere {
-            self.everywhere |= 1 << node;
-        }
+    fn everywhere(&self, node: usize) -> bool {
+        self.everywhere >> node & 1 == 1
+    }
+    #[inline(always)]
+    fn set(&mut self, node: usize, everywhere: bool) {
+        self.reached |= 1 << node;
+        self.everywhere |= u64::from(everywhere) << node;
     }
 }
 
@@ -96,20 +94,15 @@ impl<S: Scalar, const CAPACITY: usize> Known<S, CAPACITY> {
     fn nothing() -> Self {
         Self([const { MaybeUninit::uninit() }; CAPACITY])
     }
+    /// The adjoint of a node that is reached.
     #[inline(always)]
-    fn of(&self, node: usize, marks: &impl Marks) -> Option<S> {
+    fn of(&self, node: usize) -> S {
         // SAFETY: what is reached has been given an adjoint
-        (marks.of(node) != Reached::Nowhere).then(|| unsafe { self.0[node].assume_init() })
+        unsafe { self.0[node].assume_init() }
     }
-    /// Gives a node an adjoint, which it has in all lanes or in some.
     #[inline(always)]
-    fn set(&mut self, node: usize, adjoint: S, everywhere: bool, marks: &mut impl Marks) {
-        self.0[node] = MaybeUninit::new(adjoint);
-        if everywhere {
-            marks.set(node, Reached::Everywhere);
-        } else if marks.of(node) == Reached::Nowhere {
-            marks.set(node, Reached::Somewhere);
-        }
+    fn or_zero(&self, node: usize, marks: &impl Marks) -> S {
+        if node > 0 && marks.reached(node) { self.of(node) } else { S::constant(0.0) }
     }
 }
 
@@ -160,15 +153,14 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
     #[inline(always)]
     pub fn gradient<const N: usize>(&self, output: StackVar<'_, S, CAPACITY>) -> [S; N] {
         let (known, marks) = self.looped(output, N + 1);
-        std::array::from_fn(|k| known.of(k + 1, &marks).unwrap_or(S::constant(0.0)))
+        std::array::from_fn(|k| known.or_zero(k + 1, &marks))
     }
 
     /// The derivatives of `output` with respect to every node, indexed by [`Var::node`]; zero for constants.
     #[inline(never)]
     pub fn adjoints(&self, output: StackVar<'_, S, CAPACITY>) -> [S; CAPACITY] {
         let (known, marks) = self.looped(output, 0);
-        // (node 0 stands for all constants)
-        std::array::from_fn(|k| known.of(k, &marks).filter(|_| k > 0).unwrap_or(S::constant(0.0)))
+        std::array::from_fn(|k| known.or_zero(k, &marks))
     }
 
     /// The backward pass down to node `first`, through all that was recorded.
@@ -177,9 +169,10 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
         &self,
         output: StackVar<'_, S, CAPACITY>,
         first: usize,
-    ) -> (Known<S, CAPACITY>, [Reached; CAPACITY]) {
-        let (mut known, mut marks) = (Known::nothing(), [Reached::Nowhere; CAPACITY]);
-        known.set(output.node() as usize, S::constant(1.0), true, &mut marks);
+    ) -> (Known<S, CAPACITY>, [[bool; 2]; CAPACITY]) {
+        let (mut known, mut marks) = (Known::nothing(), [[false; 2]; CAPACITY]);
+        known.0[output.node() as usize] = MaybeUninit::new(S::constant(1.0));
+        marks.set(output.node() as usize, true);
         for k in (first.max(self.first.get() as usize)..self.nodes()).rev() {
             self.step(k, &mut known, &mut marks);
         }
@@ -198,7 +191,8 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
             return self.gradient(output);
         }
         let (mut known, mut marks) = (Known::nothing(), Bits::default());
-        known.set(output.node() as usize, S::constant(1.0), true, &mut marks);
+        known.0[output.node() as usize] = MaybeUninit::new(S::constant(1.0));
+        marks.set(output.node() as usize, true);
         let (first, n) = (self.first.get() as usize, self.nodes());
         // a loop would keep the tape in memory
         macro_rules! unrolled {
@@ -218,32 +212,38 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
         if output.node() == 0 {
             return [S::constant(0.0); N];
         }
-        std::array::from_fn(|k| known.of(k + 1, &marks).unwrap_or(S::constant(0.0)))
+        std::array::from_fn(|k| known.or_zero(k + 1, &marks))
     }
 
     /// The backward pass through one node that was recorded. What has no adjoint in a lane hands nothing on there, whatever
     /// its partial derivatives are.
     #[inline(always)]
     fn step(&self, k: usize, known: &mut Known<S, CAPACITY>, marks: &mut impl Marks) {
-        let Some(adjoint) = known.of(k, marks) else { return };
+        if !marks.reached(k) {
+            return;
+        }
         // SAFETY: nodes from the first to the last that was recorded are there
         let node = unsafe { self.nodes[k].get().assume_init() };
-        let zero = S::constant(0.0);
-        let everywhere = marks.of(k) == Reached::Everywhere && !node.is_choice;
+        let (mut adjoint, zero) = (known.of(k), S::constant(0.0));
+        let everywhere = marks.everywhere(k) && !node.is_choice;
+        let nothing = if everywhere { zero.lt(zero) } else { adjoint.zeros() };
+        let whole = adjoint;
         each_parent!(|e| {
-            let (parent, partial) = (node.parents[e] as usize, node.partials[e]);
+            let parent = node.parents[e] as usize;
             if parent != 0 {
-                let before = known.of(parent, marks);
-                let adjoint = if node.is_choice {
-                    let handed = S::select(zero.lt(partial), adjoint, zero);
-                    before.map_or(handed, |before| before + handed)
-                } else {
-                    // (the first to hand something on need not add: a step less)
-                    let partial =
-                        if everywhere { partial } else { S::select(adjoint.zeros(), zero, partial) };
-                    before.map_or(adjoint * partial, |before| adjoint.fma(partial, before))
+                let mut partial = node.partials[e];
+                if node.is_choice {
+                    (adjoint, partial) = (S::select(zero.lt(partial), whole, zero), S::constant(1.0));
+                } else if !everywhere {
+                    partial = S::select(nothing, zero, partial);
+                }
+                // (the first to hand something on need not add: a step less)
+                let sum = match marks.reached(parent) {
+                    false => adjoint * partial,
+                    true => adjoint.fma(partial, known.of(parent)),
                 };
-                known.set(parent, adjoint, everywhere, marks);
+                known.0[parent] = MaybeUninit::new(sum);
+                marks.set(parent, everywhere);
             }
         });
     }
@@ -261,22 +261,30 @@ impl<S: Scalar, const CAPACITY: usize> Recorder<S> for StackTape<S, CAPACITY> {
     const RECORDS_EVERY_CHOICE: bool = true;
     #[inline(always)]
     fn record<const N: usize>(&self, parents: [u32; N], partials: [S; N]) -> u32 {
-        const { assert!(N <= PARENTS, "a stack tape records functions of up to six numbers") };
-        let mut node =
-            Node { parents: [0; PARENTS], partials: [S::constant(0.0); PARENTS], is_choice: false };
-        each_parent!(|k| {
-            if k < N {
-                node.parents[k] = parents[k];
-                node.partials[k] = partials[k];
+        const { assert!(N <= 6, "a stack tape records functions of up to six numbers") };
+        let (zero, one) = (S::constant(0.0), S::constant(1.0));
+        let at = |k: usize| if k < N { (parents[k], partials[k]) } else { (0, zero) };
+        let node = |[(a, of_a), (b, of_b), (c, of_c)]: [(u32, S); 3]| {
+            self.push(Node { parents: [a, b, c], partials: [of_a, of_b, of_c], is_choice: false })
+        };
+        // a step of many numbers is a sum of steps of fewer
+        match N {
+            0..=3 => node([at(0), at(1), at(2)]),
+            4 => {
+                let rest = node([at(2), at(3), (0, zero)]);
+                node([at(0), at(1), (rest, one)])
             }
-        });
-        self.push(node)
+            _ => {
+                let rest = node([at(3), at(4), at(5)]);
+                let more = node([at(1), at(2), (rest, one)]);
+                node([at(0), (more, one), (0, zero)])
+            }
+        }
     }
     #[inline(always)]
     fn record_choice(&self, branches: [u32; 2], taken: [S; 2]) -> u32 {
         let ([a, b], [in_a, in_b], zero) = (branches, taken, S::constant(0.0));
-        let (parents, partials) = ([a, b, 0, 0, 0, 0], [in_a, in_b, zero, zero, zero, zero]);
-        self.push(Node { parents, partials, is_choice: true })
+        self.push(Node { parents: [a, b, 0], partials: [in_a, in_b, zero], is_choice: true })
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::{Add, Mul, Range};
 
 /// The most numbers that one step of a formula depends on: those of a scalar product.
-pub(super) const PARENTS: usize = 6;
+const PARENTS: usize = 6;
 
 /// A loop over these, written out: what loops touch stays in memory, and a tape is meant to dissolve into registers.
 macro_rules! each_parent {
@@ -17,7 +17,6 @@ macro_rules! each_parent {
     };
     (@ $k:ident $body:block $($n:literal)*) => { $( { let $k: usize = $n; $body } )* };
 }
-pub(super) use each_parent;
 
 /// What a [`Var`] writes its steps to.
 ///

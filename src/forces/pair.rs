@@ -496,6 +496,14 @@ pub(super) struct Block<V: Lanes> {
     left: usize,
 }
 
+impl<V: Lanes> Block<V> {
+    /// The lanes that have an entry.
+    #[inline(always)]
+    pub fn own(&self) -> V::Mask {
+        V::first(self.left.min(V::WIDTH))
+    }
+}
+
 impl<'a, V: Lanes> Blocks<'a, V> {
     #[inline(always)]
     pub fn new(frame: &Frame, near: &'a Neighborhood) -> Self {

@@ -9,6 +9,7 @@ use crate::autodiff::lanes::{Kernel, Lanes};
 use crate::autodiff::{Adjoints, Tape, Var};
 use potentials::{Coefficient, Mask, Scalar, SiteEnergy, SiteNeighbor, Vec3};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// A site energy between atoms of certain types.
 pub struct SiteLaw<E: SiteEnergy> {
@@ -80,7 +81,7 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
 
     fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { sight, shares, .. } = self;
-        let body = &|sites: Sites, (): &mut ()| frame.double(OneByOne::<E>(sites, PhantomData));
+        let body = &|sites: Sites, (): &mut ()| frame.double(Alike::<E>(sites, PhantomData));
         shares.each_site(frame, sight, p, sink, body);
         shares.collect(frame, sight, sink);
     }
@@ -90,47 +91,67 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
     }
 }
 
-/// Sites one at a time, the same in every lane.
-struct OneByOne<'a, E>(Sites<'a>, PhantomData<E>);
+/// Sites that have as many neighbours of the same types, one a lane.
+struct Alike<'a, E>(Sites<'a>, PhantomData<E>);
 
-impl<E: SiteEnergy> Kernel<f64> for OneByOne<'_, E> {
+/// A site: rank, type, and its neighbours within the list of all.
+type Place = (usize, usize, Range<usize>);
+/// A neighbour: entry, type and vector.
+type Seen = (usize, usize, [f64; 3]);
+
+impl<E: SiteEnergy> Kernel<f64> for Alike<'_, E> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
         let Sites { frame, near, sight, p, ranks, shares, sums } = self.0;
         let (t, starts) = (&frame.atoms.types, near.list.starts());
-        let (mut tape, mut adjoints, mut found) = (Tape::<V>::new(), Adjoints::default(), Vec::new());
-        let p = &p.rows::<V::Parameter, E::Prepared<V::Parameter>>(|x| V::constant(x).parameter());
         let first = starts[ranks.start] as usize;
+        let (mut places, mut seen): (Vec<Place>, Vec<Seen>) = (Vec::with_capacity(ranks.len()), Vec::new());
         for rank in ranks {
-            let shares = &mut shares[starts[rank] as usize - first..starts[rank + 1] as usize - first];
-            let i = near.list.owner(near.list.slots()[rank]);
+            let (i, before) = (near.list.owner(near.list.slots()[rank]), seen.len());
             let from = t[i] as usize;
-            found.clear();
-            for (entry, &n) in near.list.row(rank).iter().enumerate() {
+            for (&n, entry) in near.list.row(rank).iter().zip(starts[rank] as usize - first..) {
                 let (kind, d) = (t[near.list.owner(n)] as usize, near.vector(frame.cell, i, n));
                 if sight.sees(from, kind, d[0] * d[0] + d[1] * d[1] + d[2] * d[2]) {
-                    found.push((entry, kind, d));
+                    seen.push((entry, kind, d));
                 }
             }
+            places.push((rank, from, before..seen.len()));
+        }
+        let kinds = |(_, from, near): &Place| (*from, near.len(), seen[near.clone()].iter().map(|s| s.1));
+        let alike = |a: &Place, b: &Place| {
+            let ((from_a, n_a, a), (from_b, n_b, b)) = (kinds(a), kinds(b));
+            (from_a, n_a).cmp(&(from_b, n_b)).then_with(|| a.cmp(b))
+        };
+        places.sort_by(|a, b| alike(a, b).then(a.0.cmp(&b.0)));
+
+        let (mut tape, mut adjoints) = (Tape::<V>::new(), Adjoints::default());
+        let p = &p.rows::<V::Parameter, E::Prepared<V::Parameter>>(|x| V::constant(x).parameter());
+        for places in places.chunk_by(|a, b| alike(a, b).is_eq()).flat_map(|alike| alike.chunks(V::WIDTH)) {
+            let (_, from, near) = &places[0];
+            // (lanes without a site of their own repeat the first)
+            let seen = |k: usize, m: usize| &seen[places[if k < places.len() { k } else { 0 }].2.start + m];
             tape.reset();
-            let place = |&(_, kind, d): &(usize, usize, [f64; 3])| {
-                let [x, y, z] = d.map(|x| tape.variable(V::constant(x)));
+            let place = |m: usize| {
+                let [x, y, z] = [0, 1, 2].map(|c| tape.variable(V::gather(|k| seen(k, m).2[c])));
                 let vector = Vec3::new(x, y, z);
-                SiteNeighbor { vector, distance: vector.norm_squared().sqrt(), kind }
+                SiteNeighbor { vector, distance: vector.norm_squared().sqrt(), kind: seen(0, m).1 }
             };
-            let neighbors: Vec<SiteNeighbor<Var<V>>> = found.iter().map(place).collect();
-            let e = site::<E, Var<V>, V::Parameter>(&sight.types, from, &neighbors, p);
+            let neighbors: Vec<SiteNeighbor<Var<V>>> = (0..near.len()).map(place).collect();
+            let e = site::<E, Var<V>, V::Parameter>(&sight.types, *from, &neighbors, p);
             tape.backward(&[(e, V::constant(1.0))], &mut adjoints);
-            if frame.sums {
-                sums.add_energy(e.value().lane(0));
+            for k in (0..places.len()).filter(|_| frame.sums) {
+                sums.add_energy(e.value().lane(k));
             }
-            for (&(entry, _, d), n) in found.iter().zip(&neighbors) {
-                let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| -adjoints.of(x).lane(0));
-                let f = frame.grid.force(f);
-                shares[entry] = f;
-                if frame.sums {
-                    sums.add_virial(d, f);
+            for (m, n) in neighbors.iter().enumerate() {
+                let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| -adjoints.of(x));
+                for k in 0..places.len() {
+                    let (entry, _, d) = seen(k, m);
+                    let f = frame.grid.force(f.map(|f| f.lane(k)));
+                    shares[*entry] = f;
+                    if frame.sums {
+                        sums.add_virial(*d, f);
+                    }
                 }
             }
         }

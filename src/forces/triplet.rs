@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::chunks::{LANES, Totals, spill};
-use super::pair::{Derived, seeded};
+use super::pair::{Blocks, Derived, seeded};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::{Shares, Sight, Sites};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink};
@@ -238,7 +238,8 @@ impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
         let Self { sites: Sites { frame, near, sight, p, ranks, shares, sums }, found, .. } = self;
         let types = &sight.types;
         let (list, t) = (&near.list, &frame.atoms.types);
-        let (starts, rows) = (list.starts(), list.rows::<f64>());
+        let (starts, mut blocks) = (list.starts(), Blocks::<V>::new(frame, near));
+        let farthest = V::constant(sight.reach2.iter().fold(0.0, |m: f64, &r| m.max(r)));
         let (zero, grid) = (V::constant(0.0), V::constant(frame.grid.force_origin()));
         let rounded = |f: V| (f + grid) - grid;
         let first = starts[ranks.start] as usize;
@@ -246,15 +247,26 @@ impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
         for rank in ranks {
             let shares = &mut shares[starts[rank] as usize - first..starts[rank + 1] as usize - first];
             let slot = list.slots()[rank];
-            let (kind, own) = (t[list.owner(slot)] as usize, rows[slot as usize / 4]);
+            let kind = if near.kinds.is_empty() { 0 } else { t[list.owner(slot)] as usize };
             found.clear();
-            for (entry, &n) in list.row(rank).iter().enumerate() {
-                let other = &rows[n as usize / 4];
-                let vector = frame.cell.cartesian([other[0] - own[0], other[1] - own[1], other[2] - own[2]]);
-                let r2 = vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2];
-                let other = if near.kinds.is_empty() { 0 } else { t[list.owner(n)] as usize };
-                if sight.sees(kind, other, r2) {
-                    found.push(Known { entry, kind: other, vector, r2, ..Known::default() });
+            blocks.turn(rank);
+            let row = starts[rank] as usize;
+            while let Some(block) = blocks.next() {
+                // (few neighbours are in reach of such an energy)
+                let mut close = V::bits(block.r2.lt(farthest) & block.own());
+                if close == 0 {
+                    continue;
+                }
+                let [x, y, z] = block.vector;
+                let [x, y, z, r2] = spill([x, y, z, block.r2]);
+                while close != 0 {
+                    let k = close.trailing_zeros() as usize;
+                    close &= close - 1;
+                    let other = if near.kinds.is_empty() { 0 } else { near.kinds[block.entry + k] as usize };
+                    if sight.sees(kind, other, r2[k]) {
+                        let (entry, vector) = (block.entry + k - row, [x[k], y[k], z[k]]);
+                        found.push(Known { entry, kind: other, vector, r2: r2[k], ..Known::default() });
+                    }
                 }
             }
             // features, and the pair energies
