@@ -111,8 +111,9 @@ impl triplet::Formula for ByHand<StillingerWeber> {
         let [ln_sigma, sigma, gamma_sigma, reach] =
             numbers!(V; of.ln_sigma, of.sigma, of.gamma_sigma, of.reach);
         let (zero, one) = (V::constant(0.0), V::constant(1.0));
-        let inverse = r2.rsqrt();
-        let gap = reach - r2 * inverse;
+        let r = r2.sqrt();
+        let inverse = r.recip();
+        let gap = reach - r;
         let within = zero.lt(gap);
         let beyond = V::select(within, gap, one).recip();
         let end = sigma * beyond;

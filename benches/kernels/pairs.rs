@@ -57,11 +57,11 @@ impl Formula for ByHand<Morse> {
     #[inline(always)]
     fn pairs<V: Lanes>(r2: V, p: &Prepared<Morse, V>) -> (V, V) {
         let [d, a, r0] = numbers!(V; p.d, p.a, p.r0);
-        let inverse = r2.rsqrt();
-        let x = (a * (r0 - r2 * inverse)).exp();
+        let r = r2.sqrt();
+        let x = (a * (r0 - r)).exp();
         let y = d * x;
         let e = y * (x - 2.0);
-        let g = (y * x - y) * (a * 2.0 * inverse);
+        let g = (y * x - y) * (a * 2.0 * r.recip());
         (e, g)
     }
 }
