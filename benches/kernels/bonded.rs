@@ -57,9 +57,16 @@ impl<E: TupleEnergy<N>, G: Gradient<E, N>, const N: usize> Bonded<N> for By<E, G
     type Geometry = Nothing;
     #[inline(always)]
     fn gradient<V: Lanes>(block: &Block<V, N>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; N]) {
-        let at = |a: usize| Vec3::new(block.x[a][0], block.x[a][1], block.x[a][2]);
-        let (e, g) = G::gradient(std::array::from_fn(at), p);
-        (e, std::array::from_fn(|a| [g[a].x, g[a].y, g[a].z]))
+        // (loops, since the standard library's `from_fn` is not inlined)
+        let (mut x, mut slopes) = ([Vec3::constant([0.0; 3]); N], [[V::constant(0.0); 3]; N]);
+        for a in 1..N {
+            x[a] = Vec3::new(block.x[a][0], block.x[a][1], block.x[a][2]);
+        }
+        let (e, g) = G::gradient(x, p);
+        for a in 1..N {
+            slopes[a] = [g[a].x, g[a].y, g[a].z];
+        }
+        (e, slopes)
     }
 }
 
@@ -77,7 +84,7 @@ impl Gradient<Angle, 3> for ByHand {
         x: [Vec3<V>; 3],
         p: &<Angle as Energy>::Prepared<V::Parameter>,
     ) -> (V, [Vec3<V>; 3]) {
-        let [k, theta0] = [p.k, p.theta0].map(V::of_parameter);
+        let [k, theta0] = numbers!(V; p.k, p.theta0);
         let (a, b) = (-x[1], x[2] - x[1]);
         let (a2, b2) = (a.norm_squared(), b.norm_squared());
         let inverse = (a2 * b2).rsqrt();
@@ -110,9 +117,8 @@ impl Gradient<Dihedral, 4> for ByHand {
         let length = g2 * inverse_g;
         let cos = a.dot(b) * inverse;
         let sin = -(f.dot(b) * (length * inverse));
-        let (even, even_slope) =
-            polynomial(cos, [p.a0, p.a1, p.a2, p.a3, p.a4, p.a5, p.a6].map(V::of_parameter));
-        let (odd, odd_slope) = polynomial(cos, [p.b0, p.b1, p.b2, p.b3, p.b4, p.b5].map(V::of_parameter));
+        let (even, even_slope) = polynomial(cos, numbers!(V; p.a0, p.a1, p.a2, p.a3, p.a4, p.a5, p.a6));
+        let (odd, odd_slope) = polynomial(cos, numbers!(V; p.b0, p.b1, p.b2, p.b3, p.b4, p.b5));
         let energy = sin.fma(odd, even);
         let slope = cos * odd - sin * sin.fma(odd_slope, even_slope);
         let square = slope * inverse * inverse;

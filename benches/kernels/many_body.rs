@@ -11,8 +11,8 @@ use md::forces::{Entry, Grid};
 use md::system::lattice::LatticeKind;
 use potentials::many_body::{StillingerWeber, StillingerWeberParams, StillingerWeberPrepared, SuttonChen};
 use potentials::{
-    About, Coefficient, Distance, EmbeddingEnergy, Energy, Record, Scalar, SiteEnergy, SiteNeighbor,
-    TripletEnergy, Vec3,
+    About, Coefficient, Distance, EmbeddingEnergy, Energy, Scalar, SiteEnergy, SiteNeighbor, TripletEnergy,
+    Vec3,
 };
 use std::marker::PhantomData;
 
@@ -28,7 +28,8 @@ impl<E: EmbeddingEnergy> embedding::Formula for Plain<E> {
     }
     #[inline(always)]
     fn pairs<V: Lanes>(r2: V, p: &Prepared<E, V>) -> [Dual<V>; 2] {
-        [E::pair::<V, V::Parameter>(Distance::from_squared(r2), p), V::constant(0.0)].map(Dual::passive)
+        let phi = E::pair::<V, V::Parameter>(Distance::from_squared(r2), p);
+        [Dual::passive(phi), Dual::passive(V::constant(0.0))]
     }
 }
 
@@ -51,8 +52,8 @@ impl<E: TripletEnergy> triplet::Formula for Plain<E> {
     #[inline(always)]
     fn neighbors<V: Lanes>(r2: V, p: &Prepared<E, V>) -> [Dual<V>; 2] {
         let r = Distance::from_squared(r2);
-        let values = [E::pair::<V, V::Parameter>(r, p), E::feature::<V, V::Parameter>(r, p)];
-        values.map(Dual::passive)
+        let (e, feature) = (E::pair::<V, V::Parameter>(r, p), E::feature::<V, V::Parameter>(r, p));
+        [Dual::passive(e), Dual::passive(feature)]
     }
     #[inline(always)]
     fn triplets<V: Lanes>([ax, ay, az, bx, by, bz, ga, gb]: [V; 8], p: &Prepared<E, V>) -> (V, [V; 8]) {
@@ -88,11 +89,11 @@ impl embedding::Formula for ByHand<SuttonChen> {
     }
     #[inline(always)]
     fn pairs<V: Lanes>(r2: V, p: &Prepared<SuttonChen, V>) -> [Dual<V>; 2] {
-        let [epsilon, ln_a, n, m] = [p.epsilon, p.ln_a, p.n, p.m].map(V::of_parameter);
+        let [epsilon, ln_a, n, m] = numbers!(V; p.epsilon, p.ln_a, p.n, p.m);
         let inverse2 = r2.recip();
-        let l = ln_a - Scalar::ln(r2) * 0.5;
-        let phi = epsilon * Scalar::exp(n * l);
-        let rho = Scalar::exp(m * l);
+        let l = ln_a - r2.ln() * 0.5;
+        let phi = epsilon * (n * l).exp();
+        let rho = (m * l).exp();
         [Dual::new(phi, n * phi * inverse2), Dual::new(rho, m * rho * inverse2)]
     }
 }
@@ -105,21 +106,24 @@ impl embedding::Formula for ByHand<SuttonChen> {
 impl triplet::Formula for ByHand<StillingerWeber> {
     type Energy = StillingerWeber;
     #[inline(always)]
-    fn neighbors<V: Lanes>(r2: V, prepared: &Prepared<StillingerWeber, V>) -> [Dual<V>; 2] {
-        let p: StillingerWeberPrepared<V> = prepared.convert(V::of_parameter);
+    fn neighbors<V: Lanes>(r2: V, of: &Prepared<StillingerWeber, V>) -> [Dual<V>; 2] {
+        let [a_epsilon_b, a_epsilon, p, q] = numbers!(V; of.repulsion, of.attraction, of.p, of.q);
+        let [ln_sigma, sigma, gamma_sigma, reach] =
+            numbers!(V; of.ln_sigma, of.sigma, of.gamma_sigma, of.reach);
         let (zero, one) = (V::constant(0.0), V::constant(1.0));
-        let inverse = Scalar::rsqrt(r2);
-        let gap = p.reach - r2 * inverse;
+        let r = r2.sqrt();
+        let inverse = r.recip();
+        let gap = reach - r;
         let within = zero.lt(gap);
         let beyond = V::select(within, gap, one).recip();
-        let end = p.sigma * beyond;
-        let l = p.ln_sigma - Scalar::ln(r2) * 0.5;
-        let repulsion = p.repulsion * Scalar::exp(p.p * l - end);
-        let attraction = p.attraction * Scalar::exp(p.q * l - end);
+        let end = sigma * beyond;
+        let l = ln_sigma - r2.ln() * 0.5;
+        let repulsion = a_epsilon_b * (p * l - end).exp();
+        let attraction = a_epsilon * (q * l - end).exp();
         let e = repulsion + attraction;
-        let slope = ((p.p * repulsion + p.q * attraction) * inverse + end * beyond * e) * inverse;
-        let feature = Scalar::exp(-(p.gamma_sigma * beyond));
-        let feature_slope = p.gamma_sigma * beyond * beyond * feature * inverse;
+        let slope = ((p * repulsion + q * attraction) * inverse + end * beyond * e) * inverse;
+        let feature = (-(gamma_sigma * beyond)).exp();
+        let feature_slope = gamma_sigma * beyond * beyond * feature * inverse;
         let ended = |x: V| V::select(within, x, zero);
         [Dual::new(ended(e), ended(slope)), Dual::new(ended(feature), ended(feature_slope))]
     }
@@ -128,10 +132,10 @@ impl triplet::Formula for ByHand<StillingerWeber> {
         [ax, ay, az, bx, by, bz, ga, gb]: [V; 8],
         p: &Prepared<StillingerWeber, V>,
     ) -> (V, [V; 8]) {
-        let [strength, cos0] = [p.lambda_epsilon, p.cos_theta0].map(V::of_parameter);
+        let [strength, cos0] = numbers!(V; p.lambda_epsilon, p.cos_theta0);
         let (a, b) = (Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
         let (a2, b2) = (a.norm_squared(), b.norm_squared());
-        let inverse = Scalar::rsqrt(a2 * b2);
+        let inverse = (a2 * b2).rsqrt();
         let cos = a.dot(b) * inverse;
         let bend = cos - cos0;
         let (of_a, of_b) = (strength * ga, strength * gb);

@@ -38,7 +38,7 @@ impl Formula for ByHand<LennardJones> {
     type Energy = LennardJones;
     #[inline(always)]
     fn pairs<V: Lanes>(r2: V, p: &Prepared<LennardJones, V>) -> (V, V) {
-        lennard_jones(r2.recip(), [p.c6, p.c12].map(V::of_parameter))
+        lennard_jones(r2.recip(), numbers!(V; p.c6, p.c12))
     }
 }
 
@@ -56,12 +56,12 @@ impl Formula for ByHand<Morse> {
     type Energy = Morse;
     #[inline(always)]
     fn pairs<V: Lanes>(r2: V, p: &Prepared<Morse, V>) -> (V, V) {
-        let [d, a, r0] = [p.d, p.a, p.r0].map(V::of_parameter);
-        let inverse = r2.rsqrt();
-        let x = (a * (r0 - r2 * inverse)).exp();
+        let [d, a, r0] = numbers!(V; p.d, p.a, p.r0);
+        let r = r2.sqrt();
+        let x = (a * (r0 - r)).exp();
         let y = d * x;
         let e = y * (x - 2.0);
-        let g = (y * x - y) * (a * 2.0 * inverse);
+        let g = (y * x - y) * (a * 2.0 * r.recip());
         (e, g)
     }
 }
@@ -75,7 +75,7 @@ impl Formula for ByRoot<LennardJones> {
     #[inline(always)]
     fn pairs<V: Lanes>(r2: V, p: &Prepared<LennardJones, V>) -> (V, V) {
         let inverse = r2.rsqrt();
-        lennard_jones(inverse * inverse, [p.c6, p.c12].map(V::of_parameter))
+        lennard_jones(inverse * inverse, numbers!(V; p.c6, p.c12))
     }
 }
 
@@ -84,7 +84,7 @@ impl Formula for ByRoot<ReactionField> {
     type Energy = ReactionField;
     #[inline(always)]
     fn pairs<V: Lanes>(r2: V, p: &Prepared<ReactionField, V>) -> (V, V) {
-        let [k, c] = [p.k, p.c].map(V::of_parameter);
+        let [k, c] = numbers!(V; p.k, p.c);
         let inverse = r2.rsqrt();
         let e = inverse + (k * r2 - c);
         let g = inverse * inverse * inverse - k * 2.0;
