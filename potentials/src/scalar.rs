@@ -94,13 +94,11 @@ pub trait Scalar:
     /// xⁿ by repeated squaring (n may be negative or zero; x⁰ = 1).
     #[inline(always)]
     fn powi(self, n: i32) -> Self {
-        if n < 0 {
-            return self.recip().powi(-n);
-        }
         if n == 0 {
             return Self::constant(1.0);
         }
-        let (mut base, mut n) = (self, n);
+        // (not by recursion, which would keep it from being inlined)
+        let (mut base, mut n) = if n < 0 { (self.recip(), n.unsigned_abs()) } else { (self, n as u32) };
         while n & 1 == 0 {
             base = base.squared();
             n >>= 1;

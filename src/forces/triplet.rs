@@ -283,7 +283,8 @@ impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
                     continue;
                 }
                 let half = e.tangent * 0.5;
-                let d: [V; 3] = std::array::from_fn(|c| V::gather(|k| at(k).vector[c]));
+                let along = |c: usize| V::gather(|k| at(k).vector[c]);
+                let d = [along(0), along(1), along(2)];
                 let f = [rounded(half * d[0]), rounded(half * d[1]), rounded(half * d[2])];
                 if frame.sums {
                     let own = V::first(block.len());
