@@ -161,7 +161,7 @@ fn transforms_are_those_of_the_definition() {
     }
     let [back, _] = fourier_inverse(&out_re, &out_im);
     assert!(apart(&back.iter().map(|x| x / 6.0).collect::<Vec<_>>(), &re) < 1e-14);
-    assert_eq!(fourier::<f64>(&[], &[]), [vec![], vec![]]);
+    assert_eq!(fourier::<f64>(&[], &[]), [Vec::<f64>::new(), Vec::new()]);
 }
 
 #[test]

@@ -11,10 +11,10 @@ use super::linear::Solve;
 use super::operators::{Operand, Operator, OperatorError};
 use super::{Differentiable, Dual, Tape, Var};
 use std::fmt::Debug;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Equations for n unknowns y with parameters θ.
-pub trait Equations: Clone + Debug + 'static {
+pub trait Equations: Clone + Debug + Send + 'static {
     /// As many numbers as there are unknowns: what should be zero ([`root`]), or what y should be ([`fixed_point`]).
     fn call<S: Operand>(&self, y: &[S], theta: &[S]) -> Vec<S>;
 }
@@ -39,7 +39,7 @@ impl Default for Until {
 #[derive(Clone, Debug)]
 struct Implicit<F> {
     equations: F,
-    start: Rc<[f64]>,
+    start: Arc<[f64]>,
     until: Until,
     /// Whether y = G(y, θ) is iterated instead of Newton's method for F(y, θ) = 0.
     iterated: bool,

@@ -4,7 +4,7 @@
 //! mode solves once with the transposed matrix, Aᵀ λ = ȳ, and then b̄ = λ and Ā = −λ yᵀ.
 
 use super::operators::{Operand, Operator, OperatorError, product, transposed};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A⁻¹ b of an n × n matrix by rows and, after it, a right-hand side.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ pub fn solve<S: Operand>(a: &[S], b: &[S]) -> Result<Vec<S>, OperatorError> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     size: usize,
-    entries: Rc<[(usize, usize)]>,
+    entries: Arc<[(usize, usize)]>,
 }
 
 impl Pattern {

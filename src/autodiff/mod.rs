@@ -19,4 +19,4 @@ pub use lanes::Lanes;
 pub use number::Number;
 pub use potentials::dual::{Differentiable, Dual};
 pub use stack_tape::{StackTape, StackVar};
-pub use tape::{Adjoints, Recorder, Tape, Var};
+pub use tape::{Adjoints, InlineTape, Recorder, Tape, Var};

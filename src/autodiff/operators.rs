@@ -44,7 +44,7 @@ pub enum OperatorError {
 ///
 /// Lengths are the operator's own affair: it is given as many numbers as its caller (a function such as
 /// [`solve`](super::linear::solve)) has put together.
-pub trait Operator: Clone + fmt::Debug + 'static {
+pub trait Operator: Clone + fmt::Debug + Send + 'static {
     /// y = f(x).
     ///
     /// # Errors

@@ -212,7 +212,7 @@ impl<S> fmt::Debug for Applied<S> {
 }
 
 /// An operator whose type is forgotten.
-trait Pullback<S>: fmt::Debug {
+trait Pullback<S>: fmt::Debug + Send {
     /// x̄ = Jᵀ ȳ; nothing where it cannot be had.
     fn pull_back(&self, x: &[S], y: &[S], adjoint: &[S]) -> Option<Vec<S>>;
 }
@@ -237,15 +237,52 @@ impl<S: Scalar> Recorder<S> for Tape<S> {
     }
     #[cold]
     fn record_choice(&self, branches: [u32; 2], taken: [S; 2]) -> u32 {
-        let steps = &mut *self.steps.borrow_mut();
-        let node = steps.push(&branches, &taken);
-        steps.choices.push(node);
-        node
+        self.choice(branches, taken)
+    }
+}
+
+/// A tape whose code becomes part of the function that uses it: for kernels over lanes, which are compiled for their
+/// instructions only as far as they are inlined. It grows by the code of every step; for plain numbers take a [`Tape`].
+#[derive(Debug)]
+pub struct InlineTape<S>(Tape<S>);
+
+impl<S: Scalar> Default for InlineTape<S> {
+    fn default() -> Self {
+        Self(Tape::new())
+    }
+}
+
+impl<S: Scalar> Recorder<S> for InlineTape<S> {
+    const RECORDS_EVERY_CHOICE: bool = false;
+    #[inline(always)]
+    fn record<const N: usize>(&self, parents: [u32; N], partials: [S; N]) -> u32 {
+        self.0.steps.borrow_mut().push(&parents, &partials)
+    }
+    #[inline(always)]
+    fn record_choice(&self, branches: [u32; 2], taken: [S; 2]) -> u32 {
+        self.0.choice(branches, taken)
+    }
+}
+
+impl<S: Scalar> InlineTape<S> {
+    /// As [`Tape::reset`].
+    pub fn reset(&mut self) {
+        self.0.reset();
+    }
+    /// As [`Tape::variable`].
+    #[inline(always)]
+    pub fn variable(&self, value: S) -> Var<'_, S, Self> {
+        Var::on(self, self.record([], []), value)
+    }
+    /// As [`Tape::backward`], from one output.
+    #[inline(always)]
+    pub fn gradient_into(&self, output: Var<'_, S, Self>, adjoints: &mut Adjoints<S>) {
+        self.0.sweep_from(std::iter::once((output.node, S::constant(1.0))), adjoints);
     }
 }
 
 impl<S: Scalar> Steps<S> {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, parents: &[u32], partials: &[S]) -> u32 {
         self.parents.extend_from_slice(parents);
         self.partials.extend_from_slice(partials);
@@ -361,12 +398,26 @@ impl<S: Scalar> Tape<S> {
     /// A node whose adjoint is exactly zero passes nothing on, and a lane passes nothing on into a branch that it
     /// did not take, so that an infinite partial derivative there cannot make a NaN.
     pub fn backward(&self, seeds: &[(Var<'_, S>, S)], adjoints: &mut Adjoints<S>) {
+        self.sweep_from(seeds.iter().map(|(y, weight)| (y.node, *weight)), adjoints);
+    }
+
+    #[inline(always)]
+    fn choice(&self, branches: [u32; 2], taken: [S; 2]) -> u32 {
+        let steps = &mut *self.steps.borrow_mut();
+        let node = steps.push(&branches, &taken);
+        steps.choices.push(node);
+        node
+    }
+
+    /// The backward pass from some nodes with their weights.
+    #[inline(always)]
+    fn sweep_from(&self, seeds: impl Iterator<Item = (u32, S)>, adjoints: &mut Adjoints<S>) {
         let steps = self.steps.borrow();
         let a = &mut adjoints.values;
         a.clear();
         a.resize(steps.ends.len(), S::constant(0.0));
-        for (y, weight) in seeds {
-            a[y.node as usize] = a[y.node as usize] + *weight;
+        for (node, weight) in seeds {
+            a[node as usize] = a[node as usize] + weight;
         }
         if !steps.choices.is_empty() {
             return steps.guarded_sweep(a);
@@ -415,7 +466,7 @@ impl<S: Scalar> Steps<S> {
     }
 
     /// The backward pass through some nodes.
-    #[inline]
+    #[inline(always)]
     fn sweep(&self, nodes: Range<usize>, a: &mut [S]) {
         for node in nodes.rev() {
             let adjoint = a[node];
@@ -431,6 +482,7 @@ impl<S: Scalar> Steps<S> {
 
     /// The backward pass where lanes chose differently. It keeps, for each node, the lanes in which the outputs
     /// depend on it, and uses partial derivatives in these lanes only.
+    #[inline(always)]
     fn guarded_sweep(&self, a: &mut [S]) {
         let zero = S::constant(0.0);
         let never = zero.lt(zero);
@@ -482,7 +534,7 @@ impl<S> Default for Adjoints<S> {
 impl<S: Scalar> Adjoints<S> {
     /// The adjoint of `x`; zero for a constant.
     #[inline]
-    pub fn of(&self, x: Var<'_, S>) -> S {
+    pub fn of<T>(&self, x: Var<'_, S, T>) -> S {
         if x.node == 0 { S::constant(0.0) } else { self.values[x.node as usize] }
     }
 }

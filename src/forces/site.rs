@@ -6,7 +6,7 @@ use super::term::{Law, ListNeed, Prepared, Reach, Sink};
 use super::triplet::{NO_ROW, TypeTriples};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
-use crate::autodiff::{Adjoints, Tape, Var};
+use crate::autodiff::{Adjoints, InlineTape, Var};
 use potentials::{Coefficient, Mask, Scalar, SiteEnergy, SiteNeighbor, Vec3};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -26,6 +26,7 @@ impl<E: SiteEnergy> SiteLaw<E> {
 }
 
 /// The energy of a site whose centre is of type `kind`.
+#[inline(always)]
 fn site<'a, E: SiteEnergy, S: Scalar, P: Coefficient<S> + 'a>(
     types: &TypeTriples,
     kind: usize,
@@ -125,7 +126,7 @@ impl<E: SiteEnergy> Kernel<f64> for Alike<'_, E> {
         };
         places.sort_by(|a, b| alike(a, b).then(a.0.cmp(&b.0)));
 
-        let (mut tape, mut adjoints) = (Tape::<V>::new(), Adjoints::default());
+        let (mut tape, mut adjoints) = (InlineTape::<V>::default(), Adjoints::default());
         let p = &p.rows::<V::Parameter, E::Prepared<V::Parameter>>(|x| V::constant(x).parameter());
         for places in places.chunk_by(|a, b| alike(a, b).is_eq()).flat_map(|alike| alike.chunks(V::WIDTH)) {
             let (_, from, near) = &places[0];
@@ -137,9 +138,9 @@ impl<E: SiteEnergy> Kernel<f64> for Alike<'_, E> {
                 let vector = Vec3::new(x, y, z);
                 SiteNeighbor { vector, distance: vector.norm_squared().sqrt(), kind: seen(0, m).1 }
             };
-            let neighbors: Vec<SiteNeighbor<Var<V>>> = (0..near.len()).map(place).collect();
-            let e = site::<E, Var<V>, V::Parameter>(&sight.types, *from, &neighbors, p);
-            tape.backward(&[(e, V::constant(1.0))], &mut adjoints);
+            let neighbors: Vec<SiteNeighbor<Var<V, InlineTape<V>>>> = (0..near.len()).map(place).collect();
+            let e = site::<E, Var<V, InlineTape<V>>, V::Parameter>(&sight.types, *from, &neighbors, p);
+            tape.gradient_into(e, &mut adjoints);
             for k in (0..places.len()).filter(|_| frame.sums) {
                 sums.add_energy(e.value().lane(k));
             }

@@ -73,7 +73,7 @@ pub(crate) use single::F32x1;
 #[doc(hidden)]
 pub use two::{Two, TwoMask};
 
-use super::{Dual, Number, StackVar, Var};
+use super::{Dual, InlineTape, Number, StackVar, Var};
 use potentials::Coefficient;
 
 /// What a lane holds: `f64` or `f32`.
@@ -337,6 +337,7 @@ pub trait Parameter<V: Lanes>:
     + Coefficient<Dual<V>>
     + Coefficient<Dual<Dual<V>>>
     + for<'t> Coefficient<Var<'t, V>>
+    + for<'t> Coefficient<Var<'t, V, InlineTape<V>>>
     + for<'t> Coefficient<Var<'t, Dual<V>>>
     + OnStack<V, 16>
     + OnStack<V, 32>
@@ -355,6 +356,7 @@ impl<V: Lanes, P> Parameter<V> for P where
         + Coefficient<Dual<V>>
         + Coefficient<Dual<Dual<V>>>
         + for<'t> Coefficient<Var<'t, V>>
+        + for<'t> Coefficient<Var<'t, V, InlineTape<V>>>
         + for<'t> Coefficient<Var<'t, Dual<V>>>
         + OnStack<V, 16>
         + OnStack<V, 32>
