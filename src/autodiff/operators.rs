@@ -133,10 +133,16 @@ pub fn sum<S: Operand>(x: &[S]) -> S {
 #[derive(Clone, Debug)]
 struct LogSumExp;
 impl LogSumExp {
-    fn weights<S: Operand>(x: &[S], y: S) -> Vec<S> {
+    /// exp(xₖ − y) as shares of a sum: of y itself, which is large, too few digits are left for that.
+    fn weights<S: Operand>(x: &[S]) -> Vec<S> {
+        let largest = x.iter().fold(f64::NEG_INFINITY, |m, x| m.max(x.plain()));
         // (where all is −∞ there is nothing to hand on)
-        let weight = |&x: &S| if x.plain() == f64::NEG_INFINITY { S::constant(0.0) } else { (x - y).exp() };
-        x.iter().map(weight).collect()
+        let share =
+            |&x: &S| if x.plain() == f64::NEG_INFINITY { S::constant(0.0) } else { (x - largest).exp() };
+        let shares: Vec<S> = x.iter().map(share).collect();
+        let total = sum(&shares);
+        let weight = |s: S| if s.vanishes() { s } else { s / total };
+        shares.into_iter().map(weight).collect()
     }
 }
 impl Operator for LogSumExp {
@@ -147,12 +153,12 @@ impl Operator for LogSumExp {
         }
         Ok(vec![largest + x.iter().map(|x| (x - largest).exp()).sum::<f64>().ln()])
     }
-    fn pushforward<S: Operand>(&self, x: &[S], y: &[S], tangent: &[S]) -> Result<Vec<S>, OperatorError> {
-        let weighted: Vec<S> = Self::weights(x, y[0]).iter().zip(tangent).map(|(&w, &t)| w * t).collect();
+    fn pushforward<S: Operand>(&self, x: &[S], _: &[S], tangent: &[S]) -> Result<Vec<S>, OperatorError> {
+        let weighted: Vec<S> = Self::weights(x).iter().zip(tangent).map(|(&w, &t)| w * t).collect();
         S::apply(&Sum, &weighted)
     }
-    fn pullback<S: Operand>(&self, x: &[S], y: &[S], adjoint: &[S]) -> Result<Vec<S>, OperatorError> {
-        Ok(Self::weights(x, y[0]).into_iter().map(|w| w * adjoint[0]).collect())
+    fn pullback<S: Operand>(&self, x: &[S], _: &[S], adjoint: &[S]) -> Result<Vec<S>, OperatorError> {
+        Ok(Self::weights(x).into_iter().map(|w| w * adjoint[0]).collect())
     }
 }
 

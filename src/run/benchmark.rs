@@ -194,7 +194,10 @@ mod tests {
         let sample = benchmark.sample(Duration::from_millis(3)).unwrap();
         assert_eq!(benchmark.state.step, 5 + sample.steps);
         let names: Vec<&str> = sample.phases.iter().map(|(name, _)| &**name).collect();
-        assert_eq!(names, ["neighbour lists", "lennard-jones", "integration", "rest"]);
+        assert_eq!(
+            names,
+            ["neighbour lists", "positions for kernels", "lennard-jones", "integration", "rest"]
+        );
         assert_eq!(sample.phases.iter().map(|(_, spent)| *spent).sum::<Duration>(), sample.time);
         assert!(sample.time >= Duration::from_millis(3));
         // (a sample of no time is a step, which the evaluator has seen)
