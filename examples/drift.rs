@@ -1,7 +1,7 @@
 //! How well velocity Verlet conserves the energy of liquid argon: the drift, its error, and an upper bound.
 //!
 //! ```text
-//! cargo run --release --example drift -- [nanoseconds, default 2] [time step in fs, default 4]
+//! cargo run --release --example drift -- [nanoseconds, default 2] [time step in fs, default 4] [double or mixed]
 //! ```
 //!
 //! 256 atoms at 94.4 K and 1.374 g/cm³ are followed at constant energy; a line through the total energy is the
@@ -36,20 +36,22 @@ use std::time::Instant;
 const EVERY: u64 = 5;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1).map(|a| a.parse::<f64>());
-    let nanoseconds = arguments.next().transpose()?.unwrap_or(2.0);
-    let femtoseconds = arguments.next().transpose()?.unwrap_or(4.0);
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default: f64| arguments.next().map_or(Ok(default), |a| a.parse::<f64>());
+    let (nanoseconds, femtoseconds) = (number(2.0)?, number(4.0)?);
+    let precision = arguments.next().unwrap_or("double".into());
 
     let (mut argon, stages) = Liquid::read(&[
         ("system.lattice.repeat", "[4, 4, 4]"),
         ("pair.lennard-jones.cutoff", "8.5 A"),
         ("pair.lennard-jones.inner", "7.0 A"),
         ("forces.skin", "1.1 A"),
+        ("forces.precision", &precision),
     ])?;
     argon.prepare(&stages)?;
     let (boltzmann, freedom) = (argon.boltzmann, argon.degrees_of_freedom());
     let steps = (nanoseconds * 1e6 / femtoseconds).round() as u64;
-    println!("{} atoms, {steps} steps of {femtoseconds} fs", argon.atoms.len());
+    println!("{} atoms, {steps} steps of {femtoseconds} fs, {precision} precision", argon.atoms.len());
     println!();
     println!("time/ns  T/K     drift ± σ, |drift| + 2σ: kT/ns per degree of freedom   blocks  steps/s");
 

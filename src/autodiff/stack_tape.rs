@@ -69,19 +69,29 @@ struct Bits {
     reached: u64,
     everywhere: u64,
 }
+impl Bits {
+    #[inline(always)]
+    fn bit(node: usize) -> u64 {
+        // (a stale variable could be one of more)
+        assert!(node < UNROLLED);
+        1 << node
+    }
+}
 impl Marks for Bits {
     #[inline(always)]
     fn reached(&self, node: usize) -> bool {
-        self.reached >> node & 1 == 1
+        self.reached & Self::bit(node) != 0
     }
     #[inline(always)]
     fn everywhere(&self, node: usize) -> bool {
-        self.everywhere >> node & 1 == 1
+        self.everywhere & Self::bit(node) != 0
     }
     #[inline(always)]
     fn set(&mut self, node: usize, everywhere: bool) {
-        self.reached |= 1 << node;
-        self.everywhere |= u64::from(everywhere) << node;
+        self.reached |= Self::bit(node);
+        if everywhere {
+            self.everywhere |= Self::bit(node);
+        }
     }
 }
 

@@ -567,13 +567,11 @@ fn parts<R: Register>(x: Packed<R>) -> Parts<R> {
     let usual = smallest.le(x) & x.lt(Packed::constant(f64::INFINITY));
     let all = usual.decided() == Some(true);
     let digits = R::Element::SIGNIFICAND;
-    let (mut y, mut bias) = (x, Packed::constant(-((1u64 << digits) as f64 + R::Element::BIAS)));
-    if !all {
-        // subnormal numbers become normal
-        let up = f64::from(digits + 2);
-        y = Packed::select(x.lt(smallest), x * (1u64 << (digits + 2)) as f64, x);
-        bias = Packed::select(x.lt(smallest), bias - up, bias);
-    }
+    // Subnormal numbers become normal. (Without a branch: a logarithm that two formulas share is then seen to be the same.)
+    let (up, bias) = (digits + 2, -((1u64 << digits) as f64 + R::Element::BIAS));
+    let small = x.lt(smallest);
+    let y = Packed::select(small, x * (1u64 << up) as f64, x);
+    let bias = Packed::select(small, Packed::constant(bias - f64::from(up)), Packed::constant(bias));
     let root_half = R::Element::ROOT_HALF;
     let one = (R::Element::BIAS as u64) << digits;
     let bits = y.plus(one - root_half);
