@@ -246,10 +246,10 @@ impl Visitor for Catalog {
         self.add(EnergyKind::Bond, &E::ABOUT, tuple_builder::<OfBond<E>, 2>());
     }
     fn angle<E: AngleEnergy>(&mut self) {
-        self.add(EnergyKind::Angle, &E::ABOUT, tuple_builder::<OfAngle<E>, 3>());
+        self.add(EnergyKind::Angle, &E::ABOUT, tuple_builder::<OfPositions<OfAngle<E>>, 3>());
     }
     fn dihedral<E: DihedralEnergy>(&mut self) {
-        self.add(EnergyKind::Dihedral, &E::ABOUT, tuple_builder::<OfDihedral<E>, 4>());
+        self.add(EnergyKind::Dihedral, &E::ABOUT, tuple_builder::<OfPositions<OfDihedral<E>>, 4>());
     }
     fn tuple<E: TupleEnergy<N>, const N: usize>(&mut self) {
         let kind = match N {

@@ -2,7 +2,7 @@
 
 use crate::{Alone, Plain, Racer, System, Table, Way, table};
 use md::autodiff::lanes::Lanes;
-use md::forces::tuple::{Block, Bonded, Nothing, OfAngle, OfDihedral, OfPositions, TupleLaw};
+use md::forces::tuple::{Bonded, OfAngle, OfDihedral, OfPositions, TupleLaw};
 use md::forces::{Entry, Grid};
 use md::system::Cell;
 use potentials::angle::HarmonicAngle;
@@ -54,15 +54,14 @@ impl<E: TupleEnergy<N>, G: Send + Sync + 'static, const N: usize> TupleEnergy<N>
 
 impl<E: TupleEnergy<N>, G: Gradient<E, N>, const N: usize> Bonded<N> for By<E, G> {
     const FORCES: bool = G::FORCES;
-    type Geometry = Nothing;
     #[inline(always)]
-    fn gradient<V: Lanes>(block: &Block<V, N>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; N]) {
+    fn gradient<V: Lanes>(x: &[[V; 3]; N], p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; N]) {
         // (loops, since the standard library's `from_fn` is not inlined)
-        let (mut x, mut slopes) = ([Vec3::constant([0.0; 3]); N], [[V::constant(0.0); 3]; N]);
+        let (mut places, mut slopes) = ([Vec3::constant([0.0; 3]); N], [[V::constant(0.0); 3]; N]);
         for a in 1..N {
-            x[a] = Vec3::new(block.x[a][0], block.x[a][1], block.x[a][2]);
+            places[a] = Vec3::new(x[a][0], x[a][1], x[a][2]);
         }
-        let (e, g) = G::gradient(x, p);
+        let (e, g) = G::gradient(places, p);
         for a in 1..N {
             slopes[a] = [g[a].x, g[a].y, g[a].z];
         }
@@ -171,21 +170,22 @@ fn racer<E: Bonded<N>, const N: usize>(params: &[f64]) -> Racer {
     (vec![Entry::boxed(E::ABOUT.name, table(&[params.to_vec()]), law)], Vec::new())
 }
 
-/// From what is measured and from raw positions; by hand it is the same.
-fn both<E: Bonded<N>, const N: usize>(rows: &mut Table, name: &str, system: &System, way: Way, params: &[f64])
-where
+fn row<E: TupleEnergy<N>, const N: usize>(
+    rows: &mut Table,
+    name: &str,
+    system: &System,
+    way: Way,
+    params: &[f64],
+) where
     ByHand: Gradient<E, N>,
 {
-    let racers = |automatic: Racer| {
-        [
-            racer::<By<E, ByHand>, N>(params),
-            automatic,
-            racer::<By<E, Alone<ByHand>>, N>(params),
-            racer::<By<E, Plain<E>>, N>(params),
-        ]
-    };
-    rows.compare(&format!("{name}, shared geometry"), system, way, racers(racer::<E, N>(params)));
-    rows.compare(&format!("{name}, raw positions"), system, way, racers(racer::<OfPositions<E>, N>(params)));
+    let racers = [
+        racer::<By<E, ByHand>, N>(params),
+        racer::<OfPositions<E>, N>(params),
+        racer::<By<E, Alone<ByHand>>, N>(params),
+        racer::<By<E, Plain<E>>, N>(params),
+    ];
+    rows.compare(name, system, way, racers);
 }
 
 const ANGLE: [f64; 2] = [380.0, 1.911];
@@ -194,15 +194,17 @@ const DIHEDRAL: [f64; 3] = [7.0, 3.0, 0.6];
 pub fn compare(rows: &mut Table) {
     let chains = chains();
     for way in Way::all(false) {
-        both::<Angle, 3>(rows, "harmonic angle", &chains, way, &ANGLE);
-        both::<Dihedral, 4>(rows, "periodic dihedral", &chains, way, &DIHEDRAL);
+        row::<Angle, 3>(rows, "harmonic angle", &chains, way, &ANGLE);
+        row::<Dihedral, 4>(rows, "periodic dihedral", &chains, way, &DIHEDRAL);
     }
 }
 
 pub fn reproducible(rows: &mut Table) {
     let chains = chains();
     for way in Way::all(false) {
-        rows.reproducible("harmonic angle", &chains, way, &|| racer::<Angle, 3>(&ANGLE));
-        rows.reproducible("periodic dihedral", &chains, way, &|| racer::<Dihedral, 4>(&DIHEDRAL));
+        rows.reproducible("harmonic angle", &chains, way, &|| racer::<OfPositions<Angle>, 3>(&ANGLE));
+        rows.reproducible("periodic dihedral", &chains, way, &|| {
+            racer::<OfPositions<Dihedral>, 4>(&DIHEDRAL)
+        });
     }
 }

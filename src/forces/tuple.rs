@@ -3,7 +3,7 @@
 // Kernels read and write whole registers.
 #![allow(unsafe_code)]
 
-use super::chunks::{CHUNK, Totals, each_atom, each_chunk, spill};
+use super::chunks::{CHUNK, LANES, Totals, each_atom, each_chunk, spill};
 use super::parameters::PreparedTable;
 use super::term::{Law, Prepared, Sink, Sums};
 use super::view::{Frame, View};
@@ -63,55 +63,6 @@ impl<E: TupleEnergy<N>, const N: usize> TupleEnergy<N> for OfPositions<E> {
     }
 }
 
-/// What is measured of some tuples before their energies are asked: an angle, which any energy of angles shares. Its
-/// derivatives are taken once for all of them.
-pub trait Geometry<const N: usize>: Send + Sync + 'static {
-    /// Sine and cosine of the angle, and the derivatives of each in the positions; the first position is the origin.
-    /// Zeros where there is nothing to measure.
-    fn measure<V: Lanes>(x: &[[V; 3]; N]) -> ([V; 2], [[[V; 3]; N]; 2]);
-    /// Whether there is something to measure.
-    const MEASURES: bool;
-}
-
-/// Nothing is measured.
-pub struct Nothing;
-impl<const N: usize> Geometry<N> for Nothing {
-    const MEASURES: bool = false;
-    #[inline(always)]
-    fn measure<V: Lanes>(_: &[[V; 3]; N]) -> ([V; 2], [[[V; 3]; N]; 2]) {
-        let zero = V::constant(0.0);
-        ([zero; 2], [[[zero; 3]; N]; 2])
-    }
-}
-
-macro_rules! measured {
-    ($(#[$doc:meta])* $Name:ident, $n:literal, |$r:ident| $angle:expr) => {
-        $(#[$doc])*
-        pub struct $Name;
-        impl Geometry<$n> for $Name {
-            const MEASURES: bool = true;
-            #[inline(always)]
-            fn measure<V: Lanes>(x: &[[V; 3]; $n]) -> ([V; 2], [[[V; 3]; $n]; 2]) {
-                let tape = StackTape::<V, CAPACITY>::new();
-                let $r = place(&tape, x);
-                let angle = $angle;
-                let (sin, cos) = (angle.sin(), angle.cos());
-                let of_sin = positions(tape.gradient_in_registers(sin));
-                let of_cos = positions(tape.gradient_in_registers(cos));
-                ([sin.value(), cos.value()], [of_sin, of_cos])
-            }
-        }
-    };
-}
-measured!(
-    /// The angle at the middle one of three atoms.
-    Bend, 3, |r| Angle::between(r[0] - r[1], r[2] - r[1])
-);
-measured!(
-    /// The dihedral of four atoms.
-    Twist, 4, |r| Dihedral::along(r[1] - r[0], r[2] - r[1], r[3] - r[2])
-);
-
 /// The positions of a tuple as variables of a tape: the first is the origin.
 #[inline(always)]
 fn place<'t, V: Lanes, const N: usize>(
@@ -145,29 +96,18 @@ fn positions<V: Lanes, const N: usize>(gradient: [V; 12]) -> [[V; 3]; N] {
     x
 }
 
-/// Some tuples, one a lane: positions relative to the first atom, and what was measured of them.
-pub struct Block<V, const N: usize> {
-    /// The positions.
-    pub x: [[V; 3]; N],
-    angle: [V; 2],
-    slopes: [[[V; 3]; N]; 2],
-}
-
-/// An energy of N bonded atoms, and how it is differentiated: through what is measured, or through the positions.
+/// An energy of N bonded atoms, and how it is differentiated: in a distance, or in the positions.
 pub trait Bonded<const N: usize>: TupleEnergy<N> {
     /// Whether there are forces. (What energies alone cost is for benchmarks.)
     const FORCES: bool = true;
-    /// What is measured.
-    type Geometry: Geometry<N>;
-    /// The energy, and its derivatives in the positions (but the first).
-    fn gradient<V: Lanes>(block: &Block<V, N>, p: &Self::Prepared<V::Parameter>) -> (V, [[V; 3]; N]);
+    /// The energy, and its derivatives in the positions (but the first, which is the origin).
+    fn gradient<V: Lanes>(x: &[[V; 3]; N], p: &Self::Prepared<V::Parameter>) -> (V, [[V; 3]; N]);
 }
 
 impl<E: BondEnergy> Bonded<2> for OfBond<E> {
-    type Geometry = Nothing;
     #[inline(always)]
-    fn gradient<V: Lanes>(block: &Block<V, 2>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; 2]) {
-        let [x, y, z] = block.x[1];
+    fn gradient<V: Lanes>(x: &[[V; 3]; 2], p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; 2]) {
+        let [x, y, z] = x[1];
         // (the seed 2 makes the tangent 2 dE/dr²: by it and the vector the derivative in the position)
         let r2 = Dual::new(x.fma(x, y.fma(y, z * z)), V::constant(2.0));
         let e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(r2), p);
@@ -175,60 +115,17 @@ impl<E: BondEnergy> Bonded<2> for OfBond<E> {
     }
 }
 
-impl<V: Lanes, const N: usize> Block<V, N> {
-    /// An energy of sine and cosine, and by the chain rule its derivatives in the positions. (Through both of them
-    /// and not through the angle: where three atoms are nearly on a line, the sine of a dihedral is not as exact as
-    /// the derivatives of its cosine.)
-    #[inline(always)]
-    fn chain(&self, energy: impl Fn([Dual<V>; 2]) -> Dual<V>) -> (V, [[V; 3]; N]) {
-        let [sin, cos] = [Dual::passive(self.angle[0]), Dual::passive(self.angle[1])];
-        let by_sin = energy([Dual::variable(sin.value), cos]);
-        let by_cos = energy([sin, Dual::variable(cos.value)]);
-        let [of_sin, of_cos] = &self.slopes;
-        let mut slopes = [[V::constant(0.0); 3]; N];
-        for a in 1..N {
-            for c in 0..3 {
-                slopes[a][c] = by_sin.tangent.fma(of_sin[a][c], by_cos.tangent * of_cos[a][c]);
-            }
-        }
-        (by_cos.value, slopes)
-    }
-}
-
-impl<E: AngleEnergy> Bonded<3> for OfAngle<E> {
-    type Geometry = Bend;
-    #[inline(always)]
-    fn gradient<V: Lanes>(block: &Block<V, 3>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; 3]) {
-        block.chain(
-            #[inline(always)]
-            |[sin, cos]| E::energy::<Dual<V>, V::Parameter>(Angle::from_sin_cos(sin, cos), p),
-        )
-    }
-}
-
-impl<E: DihedralEnergy> Bonded<4> for OfDihedral<E> {
-    type Geometry = Twist;
-    #[inline(always)]
-    fn gradient<V: Lanes>(block: &Block<V, 4>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; 4]) {
-        block.chain(
-            #[inline(always)]
-            |[sin, cos]| E::energy::<Dual<V>, V::Parameter>(Dihedral::from_sin_cos(sin, cos), p),
-        )
-    }
-}
-
 impl<E: TupleEnergy<N>, const N: usize> Bonded<N> for OfPositions<E> {
-    type Geometry = Nothing;
     #[inline(always)]
-    fn gradient<V: Lanes>(block: &Block<V, N>, p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; N]) {
+    fn gradient<V: Lanes>(x: &[[V; 3]; N], p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; N]) {
         let tape = StackTape::<V, CAPACITY>::new();
-        let e = E::energy::<StackVar<V, CAPACITY>, V::Parameter>(place(&tape, &block.x), p);
+        let e = E::energy::<StackVar<V, CAPACITY>, V::Parameter>(place(&tape, x), p);
         (e.value(), positions(tape.gradient_in_registers(e)))
     }
 }
 
 /// The most steps that the energy of one tuple may take on the stack tape. (Up to 64 of them dissolve into registers.)
-const CAPACITY: usize = 128;
+const CAPACITY: usize = 512;
 
 /// An energy of certain tuples of atoms.
 pub struct TupleLaw<E, const N: usize> {
@@ -300,89 +197,20 @@ impl<E: Bonded<N>, const N: usize> Law for TupleLaw<E, N> {
         let Shares { forces, partial, .. } = shares;
         each_chunk(atoms.len(), forces, N, partial, [&mut sink.sums], &|range, slots, [sums]| {
             let (atoms, rows) = (&atoms[range.clone()], &rows[range]);
-            let mut measured = Measured::<N>::new();
-            let geometry = PhantomData::<E::Geometry>;
-            frame.double(Measure { frame, atoms, measured: &mut measured, geometry });
-            let (measured, energy) = (&measured, PhantomData::<E>);
-            frame.double(Tuples { frame, p, rows, measured, slots, sums, energy });
-        });
-        if E::FORCES {
-            shares.collect(sink);
-        }
-    }
-}
-
-/// The tuples of a chunk: positions relative to the first atom, sine and cosine of the angle and their derivatives.
-struct Measured<const N: usize> {
-    x: [[[f64; CHUNK]; 3]; N],
-    angle: [[f64; CHUNK]; 2],
-    slopes: [[[[f64; CHUNK]; 3]; N]; 2],
-}
-
-impl<const N: usize> Measured<N> {
-    fn new() -> Self {
-        let zero = [[[0.0; CHUNK]; 3]; N];
-        Self { x: zero, angle: [[0.0; CHUNK]; 2], slopes: [zero; 2] }
-    }
-    /// The tuples from `at` on.
-    #[inline(always)]
-    fn block<V: Lanes<Element = f64>>(&self, at: usize) -> Block<V, N> {
-        assert!(at + V::WIDTH <= CHUNK);
-        // SAFETY: there are as many numbers
-        let load = |x: &[f64; CHUNK]| unsafe { V::load(x.as_ptr().add(at)) };
-        let zero = [[V::constant(0.0); 3]; N];
-        let (mut x, mut slopes) = (zero, [zero; 2]);
-        for a in 1..N {
-            for c in 0..3 {
-                x[a][c] = load(&self.x[a][c]);
-                for k in 0..2 {
-                    slopes[k][a][c] = load(&self.slopes[k][a][c]);
-                }
-            }
-        }
-        let [sin, cos] = [load(&self.angle[0]), load(&self.angle[1])];
-        Block { x, angle: [sin, cos], slopes }
-    }
-}
-
-/// Finds where the atoms of some tuples are, and measures.
-struct Measure<'a, G, const N: usize> {
-    frame: &'a Frame<'a>,
-    atoms: &'a [[u32; N]],
-    measured: &'a mut Measured<N>,
-    geometry: PhantomData<G>,
-}
-
-impl<G: Geometry<N>, const N: usize> Kernel<f64> for Measure<'_, G, N> {
-    type Output = ();
-    #[inline(always)]
-    fn run<V: Lanes<Element = f64>>(self) {
-        let Measure { frame, atoms, measured, .. } = self;
-        // (places without a tuple of their own repeat the first)
-        for k in 0..atoms.len().next_multiple_of(V::WIDTH) {
-            let chain = frame.chain(&atoms[if k < atoms.len() { k } else { 0 }]);
-            for a in 1..N {
-                for c in 0..3 {
-                    measured.x[a][c][k] = chain[a][c];
-                }
-            }
-        }
-        if !G::MEASURES {
-            return;
-        }
-        for at in (0..atoms.len()).step_by(V::WIDTH) {
-            let ([sin, cos], slopes) = G::measure(&measured.block::<V>(at).x);
-            // SAFETY: the block that was read is written
-            let store = |x: V, to: &mut [f64; CHUNK]| unsafe { x.store(to.as_mut_ptr().add(at)) };
-            store(sin, &mut measured.angle[0]);
-            store(cos, &mut measured.angle[1]);
-            for (slopes, out) in slopes.iter().zip(&mut measured.slopes) {
+            let mut x = [[[0.0; CHUNK]; 3]; N];
+            // (places without a tuple of their own repeat the first)
+            for k in 0..atoms.len().next_multiple_of(LANES) {
+                let chain = frame.chain(&atoms[if k < atoms.len() { k } else { 0 }]);
                 for a in 1..N {
                     for c in 0..3 {
-                        store(slopes[a][c], &mut out[a][c]);
+                        x[a][c][k] = chain[a][c];
                     }
                 }
             }
+            frame.double(Tuples { frame, p, rows, x: &x, slots, sums, energy: PhantomData::<E> });
+        });
+        if E::FORCES {
+            shares.collect(sink);
         }
     }
 }
@@ -392,7 +220,8 @@ struct Tuples<'a, E, const N: usize> {
     frame: &'a Frame<'a>,
     p: &'a PreparedTable,
     rows: &'a [u32],
-    measured: &'a Measured<N>,
+    /// Their positions relative to the first atom.
+    x: &'a [[[f64; CHUNK]; 3]; N],
     slots: &'a mut [[f64; 3]],
     sums: &'a mut Sums,
     energy: PhantomData<E>,
@@ -402,14 +231,21 @@ impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
-        let Tuples { frame, p, rows, measured, slots, sums, .. } = self;
+        let Tuples { frame, p, rows, x: places, slots, sums, .. } = self;
         let (grid, mut totals) = (V::constant(frame.grid.force_origin()), Totals::<V>::new(frame.grid));
         let blocks = rows.chunks(V::WIDTH).zip(slots.chunks_mut(V::WIDTH * N)).enumerate();
         for (block, (rows, slots)) in blocks {
             let q: E::Prepared<V::Parameter> =
                 p.gather::<V, _>(|k| rows[if k < rows.len() { k } else { 0 }] as usize);
-            let block = measured.block::<V>(block * V::WIDTH);
-            let (energy, gradient) = E::gradient(&block, &q);
+            let (at, mut x) = (block * V::WIDTH, [[V::constant(0.0); 3]; N]);
+            assert!(at + V::WIDTH <= CHUNK);
+            for a in 1..N {
+                for c in 0..3 {
+                    // SAFETY: there are as many numbers
+                    x[a][c] = unsafe { V::load(places[a][c].as_ptr().add(at)) };
+                }
+            }
+            let (energy, gradient) = E::gradient(&x, &q);
             if !E::FORCES {
                 let mut totals = Totals::<V>::new(frame.grid);
                 totals.add_energy(V::first(rows.len()), energy);
@@ -435,7 +271,7 @@ impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
                 let own = V::first(rows.len());
                 for a in 1..N {
                     let e = if a == 1 { energy } else { V::constant(0.0) };
-                    totals.add(own, e, block.x[a], forces[a]);
+                    totals.add(own, e, x[a], forces[a]);
                 }
                 totals.flush(sums);
             }
