@@ -193,7 +193,7 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
     ///
     /// Which nodes the backward pass visits, and where it looks at masks, depends on the steps alone and not on
     /// numbers. All of it is settled by the compiler when the tape dissolves into registers. For that, make the tape
-    /// where it is used, one for every call; everything must be inlined, the function too. It is about fifteen times as
+    /// where it is used, one for every call; everything must be inlined, the function too. It is about four times as
     /// fast then, and takes longer to compile. (More than 64 nodes go the other way.)
     #[inline(always)]
     pub fn gradient_in_registers<const N: usize>(&self, output: StackVar<'_, S, CAPACITY>) -> [S; N] {
