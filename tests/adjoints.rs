@@ -208,5 +208,7 @@ fn the_continuous_adjoint_fails_where_the_state_is_lost_and_says_so() {
     let (error, drift) = run(0.5);
     assert!(error < 1e-5 && drift < 1e-5, "{error} {drift}");
     let (error, drift) = run(8.0);
-    assert!(!(error < 0.1) && !(drift < 0.1), "{error} {drift}");
+    // (not a number is far off, too)
+    let far = |x: f64| x.is_nan() || x > 0.1;
+    assert!(far(error) && far(drift), "{error} {drift}");
 }
