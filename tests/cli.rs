@@ -839,6 +839,8 @@ fn bench_refuses_what_it_cannot_do() {
     }
     let (_, err) = place.md("bench | lj-4k | --threads | 1 | --set | forces.precisoin=mixed", 2);
     assert!(err.contains("did you mean `precision`"), "{err}");
+    let (_, err) = place.md("bench | lj-4k | water | --threads | 1,2 | --set | forces.skin=-1", 2);
+    assert!(err.matches("`forces.skin` is out of range").count() == 1 && !err.contains("timed"), "{err}");
     let (out, _) = place.md("bench | --list", 0);
     assert!(out.contains("water") && out.contains("copper"), "{out}");
 }

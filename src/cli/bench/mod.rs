@@ -5,6 +5,7 @@ mod systems;
 use super::run::failure;
 use super::{Changes, Failure, Outcome, colored, say, table};
 use crate::catalog::Catalog;
+use crate::input::plan::Plan;
 use crate::input::report::did_you_mean;
 use crate::observe::progress::human_count;
 use crate::plot::scale::significant;
@@ -139,6 +140,10 @@ impl Bench {
             document.cases.push(case);
             document.instructions = instructions;
         } else {
+            // (what is wrong with a change is said once, before anything is timed)
+            if let Some(first) = systems.first().filter(|_| !self.changes.set.is_empty()) {
+                self.plan(first, catalog)?;
+            }
             for system in &systems {
                 for &threads in &threads {
                     let timed = self.elsewhere(system, threads)?;
@@ -155,10 +160,16 @@ impl Bench {
         Ok(ExitCode::SUCCESS)
     }
 
+    fn plan(&self, system: &System, catalog: &Catalog) -> Result<Plan, Failure> {
+        let plan = system.plan(&self.changes.set, catalog);
+        plan.map_err(|found| Failure { status: 2, message: found.render(colored()) })
+    }
+
     /// A case in a process of its own, which speaks for itself where it fails.
     fn elsewhere(&self, system: &System, threads: u16) -> Result<Document, Failure> {
+        let s = if threads == 1 { "" } else { "s" };
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::failed(format!("`{}` with {threads} threads cannot be timed: {error}", system.name))
+            Failure::failed(format!("`{}` with {threads} thread{s} cannot be timed: {error}", system.name))
         };
         let program = std::env::current_exe().map_err(|e| failed(&e))?;
         let output = Command::new(program)
@@ -195,8 +206,7 @@ impl Bench {
             };
             show("preparing");
             let before = resident();
-            let plan = system.plan(&self.changes.set, catalog);
-            let plan = plan.map_err(|found| Failure { status: 2, message: found.render(colored()) })?;
+            let plan = self.plan(system, catalog)?;
             let reduced = plan.units == UnitSystem::Lj;
             let instructions = plan.setup.method.isa.name().to_owned();
             let mut benchmark = Benchmark::start(plan).map_err(failure)?;
