@@ -97,14 +97,14 @@ impl<F: Equations> Operator for Implicit<F> {
                 break;
             }
         }
-        let residual = self
-            .residual(&y, theta)
-            .iter()
-            .fold(0.0, |m: f64, f| if f.is_finite() { m.max(f.abs()) } else { f64::INFINITY });
         // (at the limit of rounding steps may go to and fro)
         if last <= 1e3 * tolerance {
             return Ok(y);
         }
+        let residual = self
+            .residual(&y, theta)
+            .iter()
+            .fold(0.0, |m: f64, f| if f.is_finite() { m.max(f.abs()) } else { f64::INFINITY });
         let what = if self.iterated { "a fixed point" } else { "a root by Newton's method" };
         Err(OperatorError::NotConverged { what, iterations, residual })
     }

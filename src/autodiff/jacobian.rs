@@ -79,12 +79,9 @@ pub struct Jacobian {
 /// The Jacobian: by columns where there are fewer variables than results or as many, and by rows where there are more.
 /// (A forward pass costs less than a backward pass, but the recording serves all of these.)
 pub fn jacobian(f: &impl Map, x: &[f64]) -> Jacobian {
-    let tape = Tape::new();
-    let variables: Vec<_> = x.iter().map(|&x| tape.variable(x)).collect();
-    let y = f.call(&variables);
-    let value: Vec<f64> = y.iter().map(|y| y.value()).collect();
-    if x.len() <= y.len() {
-        let mut rows = vec![vec![0.0; x.len()]; y.len()];
+    let value = f.call(x);
+    if x.len() <= value.len() {
+        let mut rows = vec![vec![0.0; x.len()]; value.len()];
         let mut v = vec![0.0; x.len()];
         for k in 0..x.len() {
             v[k] = 1.0;
@@ -93,7 +90,9 @@ pub fn jacobian(f: &impl Map, x: &[f64]) -> Jacobian {
         }
         return Jacobian { value, rows, mode: Mode::Forward };
     }
-    let mut adjoints = Default::default();
+    let (tape, mut adjoints) = (Tape::new(), Default::default());
+    let variables: Vec<_> = x.iter().map(|&x| tape.variable(x)).collect();
+    let y = f.call(&variables);
     let rows = y.iter().map(|&y| {
         tape.backward(&[(y, 1.0)], &mut adjoints);
         variables.iter().map(|&x| adjoints.of(x)).collect()

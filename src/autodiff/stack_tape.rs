@@ -3,7 +3,7 @@
 // Nodes and adjoints are not filled before they are used: the loop that does so would keep them in memory.
 #![allow(unsafe_code)]
 
-use super::tape::{Recorder, Var};
+use super::tape::{Recorder, Var, written_out};
 use potentials::Scalar;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -28,14 +28,6 @@ struct Node<S> {
     partials: [S; 3],
     /// Whether the partial derivatives say which lanes took which branch.
     is_choice: bool,
-}
-
-/// A loop over the parents of a node, written out: what loops touch stays in memory.
-macro_rules! each_parent {
-    (|$k:ident| $body:block) => {
-        each_parent!(@ $k $body 0 1 2)
-    };
-    (@ $k:ident $body:block $($n:literal)*) => { $( { let $k: usize = $n; $body } )* };
 }
 
 /// How many nodes are swept without a loop.
@@ -204,21 +196,17 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
         known.0[output.node() as usize] = MaybeUninit::new(S::constant(1.0));
         marks.set(output.node() as usize, true);
         let (first, n) = (self.first.get() as usize, self.nodes());
-        // a loop would keep the tape in memory
-        macro_rules! unrolled {
-            ($($k:literal)*) => { $(
-                if $k < CAPACITY && $k < n && $k > N && $k >= first {
-                    self.step($k, &mut known, &mut marks);
-                }
-            )* };
-        }
         #[rustfmt::skip]
-        unrolled!(
+        written_out!(for k in [
             63 62 61 60 59 58 57 56 55 54 53 52 51 50 49 48
             47 46 45 44 43 42 41 40 39 38 37 36 35 34 33 32
             31 30 29 28 27 26 25 24 23 22 21 20 19 18 17 16
             15 14 13 12 11 10 9 8 7 6 5 4 3 2 1
-        );
+        ] {
+            if k < CAPACITY && k < n && k > N && k >= first {
+                self.step(k, &mut known, &mut marks);
+            }
+        });
         if output.node() == 0 {
             return [S::constant(0.0); N];
         }
@@ -238,7 +226,7 @@ impl<S: Scalar, const CAPACITY: usize> StackTape<S, CAPACITY> {
         let everywhere = marks.everywhere(k) && !node.is_choice;
         let nothing = if everywhere { zero.lt(zero) } else { adjoint.zeros() };
         let whole = adjoint;
-        each_parent!(|e| {
+        written_out!(for e in [0 1 2] {
             let parent = node.parents[e] as usize;
             if parent != 0 {
                 let mut partial = node.partials[e];

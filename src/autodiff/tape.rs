@@ -10,13 +10,11 @@ use std::ops::{Add, Mul, Range};
 /// The most numbers that one step of a formula depends on: those of a scalar product.
 const PARENTS: usize = 6;
 
-/// A loop over these, written out: what loops touch stays in memory, and a tape is meant to dissolve into registers.
-macro_rules! each_parent {
-    (|$k:ident| $body:block) => {
-        each_parent!(@ $k $body 0 1 2 3 4 5)
-    };
-    (@ $k:ident $body:block $($n:literal)*) => { $( { let $k: usize = $n; $body } )* };
+/// A loop over literals, written out: what loops touch stays in memory, and a tape is meant to dissolve into registers.
+macro_rules! written_out {
+    (for $k:ident in [$($n:literal)*] $body:block) => { $( { let $k: usize = $n; $body } )* };
 }
+pub(super) use written_out;
 
 /// What a [`Var`] writes its steps to.
 ///
@@ -104,7 +102,7 @@ impl<'t, S: Scalar, T: Recorder<S>> Differentiable for Var<'t, S, T> {
     fn composed<const N: usize>(x: [Self; N], value: S, partials: [S; N]) -> Self {
         const { assert!(N <= PARENTS, "steps are functions of up to six numbers") };
         let (mut tape, mut nodes) = (None, [0; N]);
-        each_parent!(|k| {
+        written_out!(for k in [0 1 2 3 4 5] {
             if k < N {
                 tape = tape.or(x[k].tape);
                 nodes[k] = x[k].node;

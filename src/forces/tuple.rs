@@ -247,7 +247,6 @@ impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
             }
             let (energy, gradient) = E::gradient(&x, &q);
             if !E::FORCES {
-                let mut totals = Totals::<V>::new(frame.grid);
                 totals.add_energy(V::first(rows.len()), energy);
                 totals.flush_energy(sums);
                 continue;
