@@ -12,6 +12,7 @@ pub mod neighbors;
 pub mod observe;
 pub mod plot;
 pub mod random;
+pub mod response;
 pub mod run;
 pub mod system;
 pub mod units;

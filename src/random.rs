@@ -34,6 +34,8 @@ pub enum Purpose {
     Barostat = 4,
     /// Initial positions.
     Positions = 5,
+    /// Vectors that iterations start from.
+    Vectors = 6,
     /// Anything in tests.
     Test = 255,
 }

@@ -20,7 +20,9 @@ mod wide;
 use md::autodiff::Richardson;
 use md::autodiff::lanes::Isa;
 use md::catalog::{Builder, Ending, EnergyKind, joints};
-use md::forces::{Evaluator, ForceError, ForceSource, Forces, Grid, Kind, Method, Precision};
+use md::forces::{
+    Direction, Evaluator, ForceError, ForceSource, Forces, Grid, Kind, Method, ParameterSlope, Precision,
+};
 use md::integrate::{Integrator, Motion, VelocityVerlet};
 use md::potentials::Vec3;
 use md::system::{Positions, State};
@@ -69,6 +71,20 @@ impl Bench {
         self.evaluator.evaluate(&self.cell, &self.positions, &mut out)?;
         Ok(out)
     }
+    /// How all of it changes along a direction.
+    fn tangents(&mut self, way: Method, v: &[[f64; 3]], strain: [[f64; 3]; 3]) -> Forces {
+        let mut out = Forces::default();
+        self.evaluator.method = way;
+        let direction = Direction { moves: v, strain };
+        let result = self.evaluator.tangents(&self.cell, &self.positions, &direction, true, &mut out);
+        result.unwrap_or_else(|e| panic!("{}: {e}", self.place));
+        out
+    }
+    fn slopes(&mut self, way: Method, v: &[[f64; 3]], strain: [[f64; 3]; 3]) -> Vec<ParameterSlope> {
+        self.evaluator.method = way;
+        let direction = Some(Direction { moves: v, strain });
+        self.evaluator.parameter_slopes(&self.cell, &self.positions, direction).unwrap()
+    }
     fn forces(&mut self, way: Method) -> Forces {
         self.try_forces(way).unwrap_or_else(|e| panic!("{}: {e}", self.place))
     }
@@ -86,6 +102,22 @@ impl Bench {
             change.extend(before.iter().zip(&after).map(|(a, b)| a - b));
         }
         1e-13 * (largest(&change) / 1e-9) / largest(&before)
+    }
+    /// The same of tangents, relative to their largest component.
+    fn rounding_of_tangents(&mut self, v: &[[f64; 3]], strain: [[f64; 3]; 3]) -> f64 {
+        let mut random = Random::of(&self.place);
+        let all = |f: Forces| [f.forces.concat(), f.virial.to_vec()].concat();
+        let before = all(self.tangents(Method::default(), v, strain));
+        let positions = self.positions.clone();
+        let mut change: Vec<f64> = Vec::new();
+        for _ in 0..4 {
+            let moves: Vec<_> = v.iter().map(|_| random.vector(1e-9)).collect();
+            self.positions.advance_all(&self.cell, |i| moves[i]).unwrap();
+            let after = all(self.tangents(Method::default(), v, strain));
+            self.positions = positions.clone();
+            change.extend(before.iter().zip(&after).map(|(a, b)| a - b));
+        }
+        1e-15 * (largest(&change) / 1e-9) / largest(&before)
     }
     fn energy(&mut self, moves: Option<&[Vec3<f64>]>, strain: Option<[[f64; 3]; 3]>) -> f64 {
         self.evaluator.energies(&self.cell, &self.positions, moves, strain).unwrap().iter().sum()
@@ -129,6 +161,13 @@ fn same_but_for(
 
 fn bits(f: &Forces) -> Vec<u64> {
     f.energies.iter().chain(f.forces.as_flattened()).chain(&f.virial).map(|x| x.to_bits()).collect()
+}
+
+/// Those of forces and their tangents.
+fn all_bits(bench: &mut Bench, way: Method) -> Vec<u64> {
+    let v: Vec<_> = (0..bench.positions.len()).map(|i| [0.7, -0.4, 0.1 * (i % 7) as f64]).collect();
+    let strain = [[0.3, 0.1, -0.2], [0.0, -0.5, 0.4], [0.2, 0.6, 0.1]];
+    [bits(&bench.forces(way)), bits(&bench.tangents(way, &v, strain))].concat()
 }
 
 /// Forces on single atoms along x, y and z: each relative to itself, or to a thousandth of the largest. Differences of
@@ -371,12 +410,13 @@ fn parameter_gradients_agree_with_differences() {
     for subject in subjects() {
         for system in subject.systems().filter(|s| ["open", "strongly tilted", "small"].contains(&&*s.name)) {
             let mut bench = Bench::new(&subject, &system);
-            let gradient = bench.evaluator.parameter_gradient(&bench.cell, &bench.positions).unwrap();
+            let rest = vec![[0.0; 3]; system.points.len()];
+            let gradient = bench.slopes(Method::default(), &rest, [[0.0; 3]; 3]);
             let theta = bench.evaluator.terms()[0].parameters().values().to_vec();
             let charges = bench.evaluator.charges().values.clone();
             let all = [theta.clone(), charges.clone()].concat();
             report.hold("a derivative for each number", &bench.place, gradient.len() == all.len());
-            let weights: Vec<f64> = all.iter().zip(&gradient).map(|(x, (_, g))| x * g).collect();
+            let weights: Vec<f64> = all.iter().zip(&gradient).map(|(x, g)| x * g.slope).collect();
             let scale = largest(&weights).max(bench.energy(None, None).abs());
             // of many rows of parameters, some
             let chosen = Random::of(&bench.place).shuffled(all.len());
@@ -393,7 +433,7 @@ fn parameter_gradients_agree_with_differences() {
                 let slope = differences(CLEAR, scale).derivative(changed, 0.0).value;
                 bench.evaluator.terms_mut()[0].set_parameters(&theta);
                 bench.evaluator.set_charges(&charges);
-                let place = format!("{}, {}", bench.place, gradient[k].0);
+                let place = format!("{}, {}", bench.place, gradient[k].name);
                 report.note("d/d(ln theta)", &place, (weights[k] - slope).abs() / scale, 1e-8);
             }
         }
@@ -401,42 +441,126 @@ fn parameter_gradients_agree_with_differences() {
     report.finish("parameter gradients against differences");
 }
 
+/// Directions for derivatives: atoms that move by up to 1 nm, and a strain where there is a cell (and no place in it,
+/// which a strain would move far).
+fn directions(subject: &Subject, system: &System, random: &mut Random) -> (Vec<[f64; 3]>, [[f64; 3]; 3]) {
+    let v = (0..system.points.len()).map(|_| random.vector(1.0)).collect();
+    let strained = system.periodic == [true; 3] && !subject.is_field();
+    let strain = [(); 3].map(|()| if strained { random.vector(1.0) } else { [0.0; 3] });
+    (v, strain)
+}
+
 #[test]
-fn hessian_products_agree_with_differences_of_forces() {
+fn tangents_agree() {
     let mut report = Report::default();
     for subject in subjects() {
         for system in subject.systems() {
             let mut bench = Bench::new(&subject, &system);
             let mut random = Random::of(&bench.place);
-            let n = system.points.len();
-            let [u, v] = [0; 2].map(|_| (0..n).map(|_| random.vector(1.0)).collect::<Vec<_>>());
-            let product = |b: &mut Bench, v: &[[f64; 3]]| {
-                b.evaluator.hessian_product(&b.cell, &b.positions, v).unwrap()
+            let (v, strain) = directions(&subject, &system, &mut random);
+            let u = directions(&subject, &system, &mut random).0;
+            let oracle = bench.tangents(ways()[0], &v, strain);
+            let floor = 1e-3 * largest(bench.forces(ways()[0]).forces.as_flattened());
+            let scale = largest(&oracle.virial).max(largest(oracle.forces.as_flattened()));
+            // (next to a line, curvatures are large and what is left of them after rounding is not)
+            let rounding = if subject.is_bonded() { bench.rounding_of_tangents(&v, strain) } else { 0.0 };
+            let limit = 1e-11 + rounding;
+            for way in ways().into_iter().chain(reproducible()) {
+                let place = format!("{}, {}", bench.place, names(way));
+                let tangents = bench.tangents(way, &v, strain);
+                let [a, b] = [&oracle, &tangents].map(|t| t.forces.as_flattened());
+                report.same("forces", &place, a, b, floor, limit);
+                report.same("energies", &place, &oracle.energies, &tangents.energies, scale, limit);
+                report.same("virial", &place, &oracle.virial, &tangents.virial, scale, limit);
+                let [hv, hu] = [&v, &u]
+                    .map(|v| bench.evaluator.hessian_product(&bench.cell, &bench.positions, v).unwrap());
+                let dot = |a: &[[f64; 3]], b: &[[f64; 3]]| -> (f64, f64) {
+                    let terms = a.as_flattened().iter().zip(b.as_flattened()).map(|(a, b)| a * b);
+                    terms.fold((0.0, 0.0), |(sum, size), t| (sum + t, size + t.abs()))
+                };
+                let ((uhv, size), (vhu, _)) = (dot(&u, &hv), dot(&v, &hu));
+                report.same("symmetry", &place, &[uhv], &[vhu], size, 1e-12 + rounding);
+            }
+            let oracle = bench.slopes(ways()[0], &v, strain);
+            let all = |slopes: &[ParameterSlope], of: fn(&ParameterSlope) -> f64| -> Vec<f64> {
+                slopes.iter().map(|s| s.at * of(s)).collect()
             };
-            let (gradient, hv) = product(&mut bench, &v);
-            let (_, hu) = product(&mut bench, &u);
-            let forces: Vec<_> = bench.forces(ways()[0]).forces.concat().iter().map(|f| -f).collect();
-            report.same("gradient beside it", &bench.place, &forces, gradient.as_flattened(), 0.0, 1e-12);
-            let dot = |a: &[[f64; 3]], b: &[[f64; 3]]| -> (f64, f64) {
-                let terms = a.as_flattened().iter().zip(b.as_flattened()).map(|(a, b)| a * b);
-                terms.fold((0.0, 0.0), |(sum, size), t| (sum + t, size + t.abs()))
-            };
-            let ((uhv, size), (vhu, _)) = (dot(&u, &hv), dot(&v, &hu));
-            report.same("symmetry", &bench.place, &[uhv], &[vhu], size, 1e-12);
-            // (a third of the clearance, since both atoms of a pair move, by up to √3 each)
-            let positions = bench.positions.clone();
-            let scale = largest(hv.as_flattened());
-            let gradient = |h| {
-                bench.positions = positions.clone();
-                bench.positions.advance_all(&bench.cell, |i| scaled(v[i], h)).unwrap();
-                bench.forces(Method::default()).forces.concat().iter().map(|f| -f).collect::<Vec<_>>()
-            };
-            let slopes = differences(0.28 * CLEAR, scale).derivatives(gradient, 0.0);
-            let slopes: Vec<f64> = slopes.iter().map(|s| s.value).collect();
-            report.same("against differences", &bench.place, hv.as_flattened(), &slopes, 0.0, 1e-7);
+            for way in usual().into_iter().skip(1) {
+                let slopes = bench.slopes(way, &v, strain);
+                let place = &bench.place;
+                for (name, of) in [
+                    ("d/d(ln theta)", (|s| s.slope) as fn(&ParameterSlope) -> f64),
+                    ("its change", |s| s.along),
+                ] {
+                    report.same(name, place, &all(&oracle, of), &all(&slopes, of), 0.0, 1e-11);
+                }
+                for (a, b) in oracle.iter().zip(&slopes) {
+                    let known = a.matters == b.matters && a.name == b.name;
+                    report.hold("what matters", &format!("{place}, {}", a.name), known);
+                }
+            }
         }
     }
-    report.finish("Hessian products");
+    report.finish("tangents: tape = fused");
+}
+
+/// Relative to the largest, as for products of random vectors every component is of much the same size.
+#[test]
+fn tangents_agree_with_differences() {
+    let mut report = Report::default();
+    for subject in subjects() {
+        for system in subject.systems() {
+            let mut bench = Bench::new(&subject, &system);
+            let (v, strain) = directions(&subject, &system, &mut Random::of(&bench.place));
+            let tangents = bench.tangents(Method::default(), &v, strain);
+            let (cell, positions) = (bench.cell.clone(), bench.positions.clone());
+            // (both atoms of a pair move, by up to √3 each, and are strained apart)
+            let step = if strain == [[0.0; 3]; 3] { 0.28 } else { 0.1 } * CLEAR;
+            let place = |bench: &mut Bench, h: f64| {
+                (bench.cell, bench.positions) = (cell.clone(), positions.clone());
+                bench.positions.advance_all(&bench.cell, |i| scaled(v[i], h)).unwrap();
+                if strain != [[0.0; 3]; 3] {
+                    // (rows of a cell are vectors)
+                    let rows = std::array::from_fn(|a| std::array::from_fn(|b| h * strain[b][a]));
+                    bench.cell = cell.strained(rows).unwrap();
+                }
+            };
+            let all = |f: &Forces| {
+                let mut all = f.forces.concat();
+                all.extend(&f.energies);
+                all.extend(&f.virial);
+                all
+            };
+            let (n, found) = (3 * v.len(), all(&tangents));
+            let scale = largest(&found);
+            let evaluated = |h| {
+                place(&mut bench, h);
+                all(&bench.forces(Method::default()))
+            };
+            let slopes = differences(step, scale).derivatives(evaluated, 0.0);
+            let slopes: Vec<f64> = slopes.iter().map(|s| s.value).collect();
+            let parts = [("forces", 0..n), ("energies and virial", n..found.len())];
+            for (name, part) in parts {
+                report.same(name, &bench.place, &found[part.clone()], &slopes[part], scale, 1e-8);
+            }
+            // ∂F/∂θ along the direction, as the change of ∂E/∂θ
+            if ["open", "strongly tilted", "small"].contains(&&*system.name) {
+                place(&mut bench, 0.0);
+                let found = bench.slopes(Method::default(), &v, strain);
+                let weights: Vec<f64> = found.iter().map(|s| s.at * s.along).collect();
+                let rest = vec![[0.0; 3]; v.len()];
+                let slopes = |h| {
+                    place(&mut bench, h);
+                    let slopes = bench.slopes(Method::default(), &rest, [[0.0; 3]; 3]);
+                    slopes.iter().map(|s| s.at * s.slope).collect::<Vec<_>>()
+                };
+                let slopes = differences(step, largest(&weights)).derivatives(slopes, 0.0);
+                let slopes: Vec<f64> = slopes.iter().map(|s| s.value).collect();
+                report.same("parameters and forces", &bench.place, &weights, &slopes, 0.0, 1e-8);
+            }
+        }
+    }
+    report.finish("tangents against differences");
 }
 
 /// A rotation about a skew axis, rows the images of the axes.
@@ -534,12 +658,12 @@ fn the_same_bits() {
                 let wrapped =
                     Positions::from_cartesian_with_images(&bench.cell, &system.points, &images).unwrap();
                 for way in reproducible() {
-                    let plain = bits(&bench.forces(way));
+                    let plain = all_bits(&mut bench, way);
                     let before = std::mem::replace(&mut bench.positions, wrapped.clone());
-                    report.hold("wrapping", &place, plain == bits(&bench.forces(way)));
+                    report.hold("wrapping", &place, plain == all_bits(&mut bench, way));
                     let mut fresh = Bench::new(&subject, &system);
                     fresh.positions = wrapped.clone();
-                    report.hold("wrapping, new lists", &place, plain == bits(&fresh.forces(way)));
+                    report.hold("wrapping, new lists", &place, plain == all_bits(&mut fresh, way));
                     bench.positions = before;
                 }
             }
@@ -553,19 +677,19 @@ fn the_same_bits() {
             let mut thin = Bench::with_skin(&subject, &system, 0.0);
             thin.positions = old.positions.clone();
             for way in reproducible() {
-                let new = bits(&bench.forces(way));
+                let new = all_bits(&mut bench, way);
                 let place = format!("{place}, {} {:?}", names(way), way.precision);
-                report.hold("old lists", &place, new == bits(&old.forces(way)));
-                report.hold("lists without skin", &place, new == bits(&thin.forces(way)));
+                report.hold("old lists", &place, new == all_bits(&mut old, way));
+                report.hold("lists without skin", &place, new == all_bits(&mut thin, way));
             }
             report.hold("the lists were old", &place, builds == old.evaluator.list_builds());
             if ["open", "strongly tilted"].contains(&&*system.name) {
                 for way in ways().into_iter().chain(reproducible()) {
-                    let one = bits(&bench.forces(way));
+                    let one = all_bits(&mut bench, way);
                     for (n, pool) in &pools {
                         let (mut fresh, positions) = (Bench::new(&subject, &system), &bench.positions);
                         fresh.positions = positions.clone();
-                        let same = one == bits(&pool.install(|| fresh.forces(way)));
+                        let same = one == pool.install(|| all_bits(&mut fresh, way));
                         report.hold("threads", &format!("{place}, {n} threads"), same);
                     }
                 }
@@ -1055,7 +1179,7 @@ fn overlapping_atoms_are_named() {
                 }
                 // other ways of asking do not panic either
                 let n = system.points.len();
-                let _ = bench.evaluator.parameter_gradient(&bench.cell, &bench.positions);
+                let _ = bench.evaluator.parameter_slopes(&bench.cell, &bench.positions, None);
                 let _ = bench.evaluator.hessian_product(&bench.cell, &bench.positions, &vec![[1.0; 3]; n]);
                 bench.energy(None, None);
             }
@@ -1100,7 +1224,7 @@ fn no_atoms_and_one_atom() {
                 }
                 let v = vec![[1.0; 3]; n];
                 bench.evaluator.hessian_product(&bench.cell, &bench.positions, &v).unwrap();
-                bench.evaluator.parameter_gradient(&bench.cell, &bench.positions).unwrap();
+                bench.evaluator.parameter_slopes(&bench.cell, &bench.positions, None).unwrap();
             }
         }
     }

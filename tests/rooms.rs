@@ -13,6 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("forces", &["autodiff", "neighbors", "system"]),
     ("catalog", &["forces"]),
     ("integrate", &["forces", "system", "random"]),
+    ("response", &["autodiff", "forces", "system", "random"]),
     ("input", &["units", "formats", "system", "neighbors", "forces", "catalog", "integrate"]),
     ("plot", &["units"]),
     ("analysis", &["units", "system", "formats", "plot"]),

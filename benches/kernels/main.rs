@@ -2,12 +2,13 @@
 //! process and by turns: `cargo bench --bench kernels`.
 //!
 //! Each figure is the best of many. Words choose rows: `cargo bench --bench kernels -- avx2 double eam`. Before two of
-//! them race, they must give the same. For every pair of racers there are four rows:
+//! them race, they must give the same. For every pair of racers there are five rows:
 //!
 //! - `forces`: no energies or virial ([`ForceSource::forces_only`]),
 //! - `evaluate`: forces, energies and virial ([`ForceSource::evaluate`]),
 //! - `energy`: energies alone, the text called with plain lanes; by hand, what is left of the formula without its slopes,
-//! - `gradient / energy`: `forces` over `energy`, and the quotient of these two.
+//! - `gradient / energy`: `forces` over `energy`, and the quotient of these two,
+//! - `Hessian product / forces`: a Hessian–vector product against the forces, both automatic.
 //!
 //! Then there is what it costs that sums do not depend on their order (`reproducible`). The last table is written to
 //! `outputs/bench/ratios.json`, too.
@@ -25,7 +26,8 @@ mod reproducible;
 use md::autodiff::lanes::Isa;
 use md::forces::pair::Joint;
 use md::forces::{
-    Charges, Evaluator, ForceSource, Forces, Grid, Kind, Method, ParameterTable, Precision, Setup, Term,
+    Charges, Direction, Evaluator, ForceSource, Forces, Grid, Kind, Method, ParameterTable, Precision, Setup,
+    Term,
 };
 use md::system::lattice::{Lattice, LatticeKind};
 use md::system::{Atoms, Cell, Positions};
@@ -77,6 +79,8 @@ struct System {
     cell: Cell,
     positions: Positions,
     atoms: Arc<Atoms>,
+    /// A vector for Hessian products.
+    moves: Vec<[f64; 3]>,
     /// What sums are rounded to.
     grid: Grid,
     skin: f64,
@@ -102,7 +106,8 @@ impl System {
             molecules: vec![0; n],
             names: vec!["A".into(); n],
         };
-        Self { cell, positions, atoms: Arc::new(atoms), grid, skin }
+        let moves = (0..n).map(|_| [noise(), noise(), noise()]).collect();
+        Self { cell, positions, atoms: Arc::new(atoms), moves, grid, skin }
     }
 
     /// A crystal, shaken.
@@ -155,6 +160,7 @@ fn table(rows: &[Vec<f64>]) -> ParameterTable {
 enum Task {
     Forces,
     Evaluate,
+    Product,
 }
 
 impl Task {
@@ -162,6 +168,10 @@ impl Task {
         match self {
             Task::Forces => racer.forces_only(&system.cell, &system.positions, out),
             Task::Evaluate => racer.evaluate(&system.cell, &system.positions, out),
+            Task::Product => {
+                let direction = Direction { moves: &system.moves, strain: [[0.0; 3]; 3] };
+                racer.tangents(&system.cell, &system.positions, &direction, false, out)
+            }
         }
         .unwrap();
     }
@@ -220,7 +230,7 @@ impl Table {
         ratio
     }
 
-    /// Four rows. The racers: by hand, automatic, and the energies of either alone.
+    /// Five rows. The racers: by hand, automatic, and the energies of either alone.
     fn compare(&mut self, name: &str, system: &System, way: Way, racers: [Racer; 4]) {
         let name = format!("{name}, {}", way.name());
         if !self.wants(&name) {
@@ -246,6 +256,15 @@ impl Table {
             self.row(format!("{name}, {what}"), "_ns", keys, times);
         }
         self.row(format!("{name}, gradient / energy"), "", keys, [f / d, g / e]);
+        if way.precision == Precision::Double {
+            let [forces, product] = race(system, &mut racers, [(1, Only), (1, Task::Product)]);
+            self.row(
+                format!("{name}, Hessian product / forces"),
+                "_ns",
+                ["forces", "product"],
+                [forces, product],
+            );
+        }
     }
 
     /// Two rows: sums that do not depend on their order against sums that do.

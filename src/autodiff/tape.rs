@@ -383,6 +383,26 @@ impl<S: Scalar> Tape<S> {
             + steps.operators.iter().map(Applied::bytes).sum::<usize>()
     }
 
+    /// For each node whether `output` was computed from it, whatever the derivative is.
+    pub fn dependencies(&self, output: Var<'_, S>) -> Vec<bool> {
+        let steps = self.steps.borrow();
+        let mut known = vec![false; steps.ends.len()];
+        known[output.node as usize] = true;
+        let mut operators = steps.operators.iter().rev().peekable();
+        for node in (1..steps.ends.len()).rev() {
+            if let Some(operator) = operators.next_if(|o| o.first as usize == node)
+                && known[node..node + operator.y.len()].contains(&true)
+            {
+                operator.from.iter().for_each(|&parent| known[parent as usize] = true);
+            }
+            if known[node] {
+                steps.edges(node).for_each(|(&parent, _)| known[parent as usize] = true);
+            }
+        }
+        known[0] = false;
+        known
+    }
+
     /// The backward pass: the derivatives of `output` with respect to everything on the tape.
     pub fn gradient(&self, output: Var<'_, S>) -> Adjoints<S> {
         let mut adjoints = Adjoints::default();
@@ -565,6 +585,18 @@ mod tests {
         let l = (wx + b) * wx;
         let g = tape.gradient(l);
         assert_eq!([g.of(w), g.of(x), g.of(b)], [2.0 * 3.0 * 4.0 - 1.0, 2.0 * 9.0 * -2.0 + 1.5, -6.0]);
+    }
+
+    #[test]
+    fn dependencies_are_those_of_the_text() {
+        let tape = Tape::new();
+        let (x, y, z) = (tape.variable(2.0), tape.variable(0.0), tape.variable(1.0));
+        // (the derivative in y is zero, but y is there)
+        let f = x + y * y;
+        let _ = f * z;
+        let known = tape.dependencies(f);
+        assert_eq!([x, y, z].map(|v| known[v.node() as usize]), [true, true, false]);
+        assert!(tape.dependencies(Var::constant(1.0)).iter().all(|known| !known));
     }
 
     #[test]

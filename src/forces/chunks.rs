@@ -6,6 +6,7 @@
 // Kernels read and write whole registers.
 #![allow(unsafe_code)]
 
+use super::order::Quantity;
 use super::term::{Sink, Sums};
 use super::view::Grid;
 use crate::autodiff::lanes::Lanes;
@@ -81,23 +82,23 @@ impl<V: Lanes> Totals<V> {
     }
     /// Adds the energies and the virials d ⊗ f of some lanes; odd, so that no rounding is a tie.
     #[inline(always)]
-    pub fn add(&mut self, own: V::Mask, e: V, [x, y, z]: [V; 3], [f, g, h]: [V; 3]) {
+    pub fn add<X: Quantity<V>>(&mut self, own: V::Mask, e: X, [x, y, z]: [X; 3], [f, g, h]: [X; 3]) {
         let w = [e, x * f, y * g, z * h, (x * g + y * f) * 0.5, (x * h + z * f) * 0.5, (y * h + z * g) * 0.5];
         for (sums, w) in self.sums.iter_mut().zip(w) {
-            V::select(own, w.odd(), V::constant(0.0)).add_to(sums);
+            V::select(own, w.result().odd(), V::constant(0.0)).add_to(sums);
         }
     }
     /// Adds half of the energies and virials of neighbours that pull by g d along their vectors d: their other halves are
     /// added where they are the atom.
     #[inline(always)]
-    pub fn add_pull(&mut self, inside: V::Mask, e: V, d: [V; 3], g: V) {
+    pub fn add_pull<X: Quantity<V>>(&mut self, inside: V::Mask, e: X, d: [X; 3], g: X) {
         let half = g * 0.5;
         self.add(inside, e * 0.5, d, [half * d[0], half * d[1], half * d[2]]);
     }
     /// Adds energies alone.
     #[inline(always)]
-    pub fn add_energy(&mut self, own: V::Mask, e: V) {
-        V::select(own, e.odd(), V::constant(0.0)).add_to(&mut self.sums[0]);
+    pub fn add_energy<X: Quantity<V>>(&mut self, own: V::Mask, e: X) {
+        V::select(own, e.result().odd(), V::constant(0.0)).add_to(&mut self.sums[0]);
     }
     /// Begins anew.
     #[inline(always)]

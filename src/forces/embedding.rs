@@ -4,8 +4,10 @@
 #![allow(unsafe_code)]
 
 use super::chunks::{Totals, each_chunk, each_rank};
+use super::order::{Order, Quantity, Single};
 use super::pair::{Block, Blocks, Derived, Ended, Fields, Pull, TypePairs, TypeTable, seeded};
 use super::parameters::{ParameterTable, PreparedTable};
+use super::slopes::{Slopes, fixed};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
 use super::view::{Frame, Grid, Neighborhood, View};
 use crate::autodiff::Dual;
@@ -28,23 +30,49 @@ pub trait Formula: Send + Sync + 'static {
     fn embedding(rho: f64, p: &Parameters<Self, f64>) -> Dual<f64>;
     /// φ and ρ of some pairs, with −2 d/dr² of both.
     fn pairs<V: Lanes>(r2: V, p: &Parameters<Self, V::Parameter>) -> [Dual<V>; 2];
+    /// F and dF/dρ with tangents: derived, whoever has written the other.
+    #[inline(always)]
+    fn embedding_tangents(rho: Dual<f64>, p: &Parameters<Self, f64>) -> Dual<Dual<f64>> {
+        embedding::<Self::Energy, _>(rho, p)
+    }
+    /// And so for pairs.
+    #[inline(always)]
+    fn tangents<V: Lanes>(r2: Dual<V>, p: &Parameters<Self, V::Parameter>) -> [Dual<Dual<V>>; 2] {
+        derived::<Self::Energy, V, _>(r2, p)
+    }
 }
 
 /// The parameters of a formula, and the constants that may follow.
-type Parameters<F, T> = <<F as Formula>::Energy as Energy>::Prepared<T>;
+pub type Parameters<F, T> = <<F as Formula>::Energy as Energy>::Prepared<T>;
 type WithEndings<F, T> = Both<Parameters<F, T>, Both<EndingConstants<T>, EndingConstants<T>>>;
 
 impl<E: EmbeddingEnergy> Formula for Derived<E> {
     type Energy = E;
     #[inline(always)]
     fn embedding(rho: f64, p: &E::Prepared<f64>) -> Dual<f64> {
-        E::embedding::<Dual<f64>, f64>(Dual::variable(rho), p)
+        embedding::<E, _>(rho, p)
     }
     #[inline(always)]
     fn pairs<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> [Dual<V>; 2] {
-        let r = Distance::from_squared(seeded(r2));
-        [E::pair::<Dual<V>, V::Parameter>(r, p), E::density::<Dual<V>, V::Parameter>(r, p)]
+        derived::<E, V, _>(r2, p)
     }
+}
+
+#[inline(always)]
+fn embedding<E: EmbeddingEnergy, Y: Scalar>(rho: Y, p: &E::Prepared<f64>) -> Dual<Y>
+where
+    f64: Coefficient<Dual<Y>>,
+{
+    E::embedding::<Dual<Y>, f64>(Dual::variable(rho), p)
+}
+
+#[inline(always)]
+fn derived<E: EmbeddingEnergy, V: Lanes, X: Scalar>(r2: X, p: &E::Prepared<V::Parameter>) -> [Dual<X>; 2]
+where
+    V::Parameter: Coefficient<Dual<X>>,
+{
+    let r = Distance::from_squared(seeded(r2));
+    [E::pair::<Dual<X>, V::Parameter>(r, p), E::density::<Dual<X>, V::Parameter>(r, p)]
 }
 
 impl<F: Formula> Formula for Ended<F> {
@@ -59,32 +87,42 @@ impl<F: Formula> Formula for Ended<F> {
     fn pairs<V: Lanes>(r2: V, p: &Parameters<F, V::Parameter>) -> [Dual<V>; 2] {
         F::pairs(r2, p)
     }
+    #[inline(always)]
+    fn embedding_tangents(rho: Dual<f64>, p: &Parameters<F, f64>) -> Dual<Dual<f64>> {
+        F::embedding_tangents(rho, p)
+    }
+    #[inline(always)]
+    fn tangents<V: Lanes>(r2: Dual<V>, p: &Parameters<F, V::Parameter>) -> [Dual<Dual<V>>; 2] {
+        F::tangents(r2, p)
+    }
 }
 
 /// The densities that some neighbours bring.
 #[inline(always)]
-fn densities<F: Formula, V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V) -> V {
-    let r = Distance::from_squared(r2);
-    let density = F::Energy::density::<V, V::Parameter>;
+fn densities<F: Formula, V: Lanes, X: Quantity<V>>(fields: &Fields<V>, block: &Block<V, X>, r2: X) -> X {
     if F::ENDED {
         let p: WithEndings<F, V::Parameter> = fields.parameters(block);
-        fields.ending.apply(density(r, &p.first), r, &p.second.second)
+        let rho = X::density::<F::Energy>(r2, &p.first);
+        X::ended(fields.ending, rho, r2, &p.second.second)
     } else {
-        density(r, &fields.parameters(block))
+        X::density::<F::Energy>(r2, &fields.parameters(block))
     }
 }
 
 /// φ and ρ of the pairs with some neighbours, with −2 d/dr² of both.
 #[inline(always)]
-fn pairs<F: Formula, V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V) -> [Dual<V>; 2] {
+fn pairs<F: Formula, V: Lanes, X: Quantity<V>>(
+    fields: &Fields<V>,
+    block: &Block<V, X>,
+    r2: X,
+) -> [Dual<X>; 2] {
     if F::ENDED {
-        let (p, r): (WithEndings<F, V::Parameter>, _) =
-            (fields.parameters(block), Distance::from_squared(seeded(r2)));
-        let [phi, rho] = F::pairs(r2, &p.first);
+        let p: WithEndings<F, V::Parameter> = fields.parameters(block);
+        let [phi, rho] = X::embedded::<F>(r2, &p.first);
         let Both { first, second } = &p.second;
-        [fields.ending.apply(phi, r, first), fields.ending.apply(rho, r, second)]
+        [X::ended_slope(fields.ending, phi, r2, first), X::ended_slope(fields.ending, rho, r2, second)]
     } else {
-        F::pairs(r2, &fields.parameters(block))
+        X::embedded::<F>(r2, &fields.parameters(block))
     }
 }
 
@@ -97,9 +135,10 @@ pub struct EmbeddingLaw<E, F = Derived<E>> {
     origin: f64,
     list: usize,
     range: f64,
-    /// dF/dρ of each rank, and of the atom in each slot.
+    /// dF/dρ of each rank (with its tangent, where that is wanted).
     slopes: Vec<f64>,
-    in_slots: Vec<f64>,
+    /// The same of the atom in each slot, and its tangent.
+    in_slots: [Vec<f64>; 2],
     partial: Vec<[Sums; 1]>,
     energy: PhantomData<(E, F)>,
 }
@@ -115,7 +154,7 @@ impl<E: EmbeddingEnergy, F: Formula> EmbeddingLaw<E, F> {
             list: 0,
             range,
             slopes: Vec::new(),
-            in_slots: Vec::new(),
+            in_slots: [Vec::new(), Vec::new()],
             partial: Vec::new(),
             energy: PhantomData,
         }
@@ -178,25 +217,27 @@ impl<E: EmbeddingEnergy, F: Formula> Law for EmbeddingLaw<E, F> {
         total
     }
 
-    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { types, table, origin, list, slopes, in_slots, partial, .. } = self;
-        let (near, ending, formula) = (&frame.lists[*list], E::ENDING, PhantomData::<F>);
+        let (near, ending, formula) = (&frame.lists[*list], E::ENDING, PhantomData::<(O, F)>);
         let origin = if frame.grid == Grid::NONE { 0.0 } else { *origin };
+        let parts = if O::TANGENTS { 2 } else { 1 };
 
         // first pass: densities, embedding energies and their slopes
         let n = near.list.len();
-        slopes.resize(n, 0.0);
-        each_chunk(n, slopes, 1, partial, [&mut sink.sums], &|ranks, slopes, [sums]| {
+        slopes.resize(n * parts, 0.0);
+        each_chunk(n, slopes, parts, partial, [&mut sink.sums], &|ranks, slopes, [sums]| {
             let own = |kind: usize| types.rows[kind * (types.types + 1)] as usize;
             let densities =
                 Densities { frame, near, table, ending, origin, ranks: ranks.clone(), out: slopes, formula };
-            frame.double(densities);
-            for (k, slope) in ranks.zip(slopes) {
-                let density = std::mem::take(slope);
-                if density > 0.0 {
+            frame.double::<O, _>(densities);
+            for (k, slope) in ranks.zip(slopes.chunks_mut(parts)) {
+                let density = O::One::new(slope[0], slope[parts - 1]);
+                slope.fill(0.0);
+                if density.value() > 0.0 {
                     // (what follows the formula's parameters in a row is not for it)
-                    let e = F::embedding(density, &p.row(own(frame.kind(near, k))));
-                    *slope = e.tangent;
+                    let e = Single::embedding::<F>(density, &p.row(own(frame.kind(near, k))));
+                    (slope[0], slope[parts - 1]) = (e.tangent.value(), e.tangent.result());
                     if frame.sums {
                         sums.add_energy(e.value);
                     }
@@ -204,14 +245,59 @@ impl<E: EmbeddingEnergy, F: Formula> Law for EmbeddingLaw<E, F> {
             }
         });
         if F::FORCES {
-            let of_slot = |&atom: &u32| slopes[near.list.rank(atom as usize)];
-            near.list.owners().par_iter().with_min_len(4096).map(of_slot).collect_into_vec(in_slots);
+            for (part, in_slots) in in_slots.iter_mut().enumerate().take(parts) {
+                let of_slot = |&atom: &u32| slopes[near.list.rank(atom as usize) * parts + part];
+                near.list.owners().par_iter().with_min_len(4096).map(of_slot).collect_into_vec(in_slots);
+            }
         }
 
         // second pass: dE/dr² = φ′ + (F′ᵢ + F′ⱼ) ρ′, each pair seen from both sides
         each_rank(sink, *list, partial, &|ranks, forces, [sums]| {
             let pulls = Pulls { frame, near, table, ending, slopes, in_slots, ranks, forces, sums, formula };
-            frame.double(pulls);
+            frame.double::<O, _>(pulls);
+        });
+    }
+
+    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
+        let (types, near, t) = (&self.types, &frame.lists[self.list], &frame.atoms.types);
+        let of = |i: usize, j: usize| t[i] as usize * types.types + t[j] as usize;
+        let row = |i: usize, j: usize| types.rows[of(i, j)] as usize;
+        // each neighbour within reach, with its row of parameters
+        let each = |i: usize, visit: &mut dyn FnMut(u32, usize, Dual<f64>)| {
+            for &n in near.row(i) {
+                let j = near.list.owner(n);
+                let r2 = Dual::norm_squared(frame.between(i, j, near.vector(frame.cell, i, n)));
+                if r2.value < types.cutoff2[of(i, j)] {
+                    visit(n, j, r2);
+                }
+            }
+        };
+        let site = |i: usize| {
+            let mut density = Dual::constant(0.0);
+            each(i, &mut |_, j, r2| {
+                let r = Distance::from_squared(r2);
+                density = density + E::density::<Dual<f64>, f64>(r, &p.row(row(i, j)));
+            });
+            let slope = embedding::<E, Dual<f64>>(density, &p.row(row(i, i))).tangent;
+            (density, if density.value > 0.0 { slope } else { Dual::constant(0.0) })
+        };
+        let sites: Vec<_> = (0..t.len()).into_par_iter().map(site).collect();
+        out.each_chunk(p, t.len(), true, &|range, out| {
+            for i in range {
+                let (density, slope) = sites[i];
+                if density.value > 0.0 {
+                    out.interaction::<E>(&[row(i, i)], |_, p| E::embedding(fixed(density), &p[0]));
+                }
+                each(i, &mut |n, j, r2| {
+                    if near.counts(i, n) {
+                        let slopes = fixed(slope + sites[j].1);
+                        out.interaction::<E>(&[row(i, j)], |_, p| {
+                            let r = Distance::from_squared(fixed(r2));
+                            E::pair(r, &p[0]) + slopes * E::density(r, &p[0])
+                        });
+                    }
+                });
+            }
         });
     }
 
@@ -221,7 +307,7 @@ impl<E: EmbeddingEnergy, F: Formula> Law for EmbeddingLaw<E, F> {
 }
 
 /// The densities at the atoms of some ranks.
-struct Densities<'a, F> {
+struct Densities<'a, O, F> {
     frame: &'a Frame<'a>,
     near: &'a Neighborhood,
     table: &'a TypeTable,
@@ -229,72 +315,88 @@ struct Densities<'a, F> {
     origin: f64,
     ranks: Range<usize>,
     out: &'a mut [f64],
-    formula: PhantomData<F>,
+    formula: PhantomData<(O, F)>,
 }
 
-impl<F: Formula> Kernel<f64> for Densities<'_, F> {
+impl<O: Order, F: Formula> Kernel<f64> for Densities<'_, O, F> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
         let Densities { frame, near, table, ending, origin, ranks, out, .. } = self;
-        let (zero, origin) = (V::constant(0.0), V::constant(origin));
-        let mut blocks = Blocks::<V>::new(frame, near);
+        let zero = O::Quantity::<V>::constant(0.0);
+        // (a density changes by much more than itself where an atom moves by one nm)
+        let (origin, of_rates) = (V::constant(origin), V::constant(origin * 128.0));
+        let mut blocks = Blocks::<V, O::Quantity<V>>::new(frame, near);
         let mut fields = Fields::<V>::new(near, table, ending);
-        for (k, out) in ranks.zip(out) {
+        for (k, out) in ranks.zip(out.chunks_mut(if O::TANGENTS { 2 } else { 1 })) {
             blocks.turn(k);
             fields.turn(frame.kind(near, k));
-            let mut density = origin;
+            let (mut density, mut rate) = (origin, of_rates);
             while let Some(block) = blocks.next() {
                 let inside = fields.inside(&block);
-                let rho = densities::<F, V>(&fields, &block, fields.squares(inside, &block));
-                density = density + V::select(inside, rho.odd(), zero);
+                let rho = densities::<F, V, _>(&fields, &block, fields.squares(inside, &block));
+                let rho = O::Quantity::<V>::select(inside, rho.odd(), zero);
+                density = density + rho.value();
+                if O::TANGENTS {
+                    rate = rate + rho.result();
+                }
             }
-            *out = (density - origin).sum();
+            out[0] = (density - origin).sum();
+            if O::TANGENTS {
+                out[1] = (rate - of_rates).sum();
+            }
         }
     }
 }
 
 /// The forces on the atoms of some ranks, and the energies of their pairs.
-struct Pulls<'a, F> {
+struct Pulls<'a, O, F> {
     frame: &'a Frame<'a>,
     near: &'a Neighborhood,
     table: &'a TypeTable,
     ending: Ending,
     slopes: &'a [f64],
-    in_slots: &'a [f64],
+    in_slots: &'a [Vec<f64>; 2],
     ranks: Range<usize>,
     forces: &'a mut [[f64; 3]],
     sums: &'a mut Sums,
-    formula: PhantomData<F>,
+    formula: PhantomData<(O, F)>,
 }
 
-impl<F: Formula> Kernel<f64> for Pulls<'_, F> {
+impl<O: Order, F: Formula> Kernel<f64> for Pulls<'_, O, F> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
         let Pulls { frame, near, table, ending, slopes, in_slots, ranks, forces, sums, .. } = self;
-        let zero = V::constant(0.0);
-        let mut blocks = Blocks::<V>::new(frame, near);
+        let (zero, parts) = (O::Quantity::<V>::constant(0.0), if O::TANGENTS { 2 } else { 1 });
+        let mut blocks = Blocks::<V, O::Quantity<V>>::new(frame, near);
         let mut fields = Fields::<V>::new(near, table, ending);
         let mut totals = Totals::<V>::new(frame.grid);
+        let entries = near.list.entries().as_ptr();
         for (k, force) in ranks.zip(forces) {
             blocks.turn(k);
             fields.turn(frame.kind(near, k));
-            let own = V::constant(slopes[k]);
+            let slope = |part: usize| V::constant(slopes[k * parts + part]);
+            let own = O::Quantity::<V>::new(slope(0), slope(parts - 1));
             let mut pull = Pull::new(frame.grid);
             while let Some(block) = blocks.next() {
                 let inside = fields.inside(&block);
-                let [phi, rho] = pairs::<F, V>(&fields, &block, fields.squares(inside, &block));
+                let [phi, rho] =
+                    pairs::<F, V, O::Quantity<V>>(&fields, &block, fields.squares(inside, &block));
                 if !F::FORCES {
                     totals.add_energy(inside, phi.value * 0.5);
                     continue;
                 }
                 // SAFETY: an entry is a slot, and every slot has a slope
-                let other =
-                    unsafe { V::pick(in_slots.as_ptr(), near.list.entries().as_ptr().add(block.entry)) };
-                let g = rho.tangent.fma(own + other, phi.tangent);
-                let g = V::select(inside, g.odd(), zero);
-                pull.add(block.vector, g, &mut None);
+                let other = unsafe { V::pick(in_slots[0].as_ptr(), entries.add(block.entry)) };
+                let mut rate = other;
+                if O::TANGENTS {
+                    // SAFETY: as above
+                    rate = unsafe { V::pick(in_slots[1].as_ptr(), entries.add(block.entry)) };
+                }
+                let g = rho.tangent.fma(own + O::Quantity::<V>::new(other, rate), phi.tangent);
+                let g = O::Quantity::<V>::select(inside, g.odd(), zero);
+                O::Quantity::<V>::pull(&mut pull, block.vector, g, &mut None);
                 if frame.sums {
                     totals.add_pull(inside, phi.value, block.vector, g);
                 }

@@ -1,7 +1,9 @@
 //! The evaluators.
 
+use super::order::Direction;
 use super::pair::Joint;
-use super::term::{ListNeed, Sink, Sums, Term};
+use super::slopes::{ParameterSlope, fixed};
+use super::term::{ListNeed, Sink, Sums, Term, TermSlopes};
 use super::timings::{Clock, Timings};
 use super::view::{Frame, Grid, Neighborhood, Precision, View};
 use super::{ForceError, ForceSource, Forces};
@@ -65,6 +67,23 @@ impl Charges {
     }
 }
 
+impl Charges {
+    /// Derivatives in these charges, by their names.
+    fn named(
+        &self,
+        slopes: impl IntoIterator<Item = (Dual<f64>, bool)>,
+    ) -> impl Iterator<Item = ParameterSlope> {
+        let numbers = self.labels.iter().zip(&self.values);
+        numbers.zip(slopes).map(|((name, &at), (slope, matters))| ParameterSlope {
+            name: name.clone(),
+            at,
+            slope: slope.value,
+            along: slope.tangent,
+            matters,
+        })
+    }
+}
+
 /// The range in nm of a list that nobody needs: of a term between whose types there is no interaction.
 const SHORTEST: f64 = 1e-3;
 
@@ -91,9 +110,9 @@ pub struct Setup {
 /// The configuration, of fields that are borrowed one by one.
 macro_rules! frame {
     ($self:ident, $cell:ident, $positions:ident) => {
-        frame!($self, $cell, $positions, true)
+        frame!($self, $cell, $positions, true, $self.method.grid, None)
     };
-    ($self:ident, $cell:ident, $positions:ident, $sums:expr) => {
+    ($self:ident, $cell:ident, $positions:ident, $sums:expr, $grid:expr, $direction:expr) => {
         Frame {
             atoms: &$self.atoms,
             cell: $cell,
@@ -101,10 +120,11 @@ macro_rules! frame {
             lists: &$self.lists,
             charges: &$self.atom_charges,
             coulomb: $self.coulomb,
-            grid: $self.method.grid,
+            grid: $grid,
             isa: $self.method.isa,
             precision: $self.method.precision,
             sums: $sums,
+            direction: $direction,
         }
     };
 }
@@ -128,6 +148,8 @@ pub struct Evaluator {
     tape: Tape,
     adjoints: Adjoints,
     timings: Timings,
+    /// Of which configuration it was found, and what.
+    stiffness: Option<(Cell, Positions, f64)>,
 }
 
 impl Evaluator {
@@ -184,6 +206,7 @@ impl Evaluator {
             tape,
             adjoints,
             timings,
+            stiffness: None,
         })
     }
 
@@ -194,13 +217,20 @@ impl Evaluator {
 
     /// The terms, to change their parameters. (A cut-off cannot be raised beyond the neighbour list.)
     pub fn terms_mut(&mut self) -> &mut [Box<dyn Term>] {
+        self.stiffness = None;
         &mut self.terms
     }
 
     /// Sets the charges as the user gave them.
     pub fn set_charges(&mut self, values: &[f64]) {
+        self.stiffness = None;
         self.charges.values.copy_from_slice(values);
         self.atom_charges = self.charges.of_atom.iter().map(|&k| values[k as usize]).collect();
+    }
+
+    /// The charge of each atom, in e.
+    pub fn charges_of_atoms(&self) -> &[f64] {
+        &self.atom_charges
     }
 
     /// The charges as the user gave them.
@@ -277,57 +307,252 @@ impl Evaluator {
         Ok(clearance)
     }
 
-    /// Gradient and Hessian–vector product H·v, forward over reverse on one tape.
+    /// The Hessian–vector product H v of the energy in the positions: minus the tangent of the forces.
     ///
     /// # Errors
-    /// Where there is no neighbour list. Numbers that are not finite are returned as they are.
+    /// Where there is no neighbour list, or a result is not a finite number.
     pub fn hessian_product(
         &mut self,
         cell: &Cell,
         positions: &Positions,
         v: &[[f64; 3]],
-    ) -> Result<(Vec<[f64; 3]>, Vec<[f64; 3]>), ForceError> {
+    ) -> Result<Vec<[f64; 3]>, ForceError> {
+        let mut out = Forces::default();
+        self.tangents(cell, positions, &Direction { moves: v, strain: [[0.0; 3]; 3] }, false, &mut out)?;
+        out.forces.iter_mut().flatten().for_each(|f| *f = -*f);
+        Ok(out.forces)
+    }
+
+    /// How energies, forces and virial change while atoms move, and space is strained, along a direction: the derivative of
+    /// [`evaluate`](ForceSource::evaluate) by the time. Forces are those along fixed axes. With `sums` off there are no
+    /// energies, and the virial is zero.
+    ///
+    /// Where a cut-off leaves the force without a kink but not the Hessian, this jumps as atoms cross it
+    /// ([`smoothness`](potentials::cutoff::Ending::smoothness)).
+    ///
+    /// # Errors
+    /// Where there is no neighbour list, or a result is not a finite number.
+    pub fn tangents(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        direction: &Direction,
+        sums: bool,
+        out: &mut Forces,
+    ) -> Result<(), ForceError> {
         self.prepare(cell, positions)?;
+        let largest = direction.moves.iter().chain(&direction.strain).flatten();
+        let largest = largest.fold(0.0, |m: f64, x| m.max(x.abs()));
+        match self.method.kind {
+            Kind::Tape => self.tangents_on_tape(cell, positions, direction, out),
+            Kind::Fused if self.method.grid == Grid::NONE || largest == 0.0 || !largest.is_finite() => {
+                self.fused_tangents(cell, positions, direction, Grid::NONE, sums, out);
+            }
+            Kind::Fused => {
+                // the grid is as fine as the largest of the results allows
+                let grid = Grid::for_tangents(self.stiffness(cell, positions));
+                let scale = power_of_two(largest);
+                let moves: Vec<_> = direction.moves.iter().map(|v| v.map(|x| x / scale)).collect();
+                let strain = direction.strain.map(|e| e.map(|x| x / scale));
+                let unit = Direction { moves: &moves, strain };
+                self.fused_tangents(cell, positions, &unit, grid, sums, out);
+                let all = out.forces.iter_mut().flatten().chain(&mut out.energies).chain(&mut out.virial);
+                all.for_each(|x| *x *= scale);
+            }
+        }
+        let finite =
+            out.forces.iter().flatten().chain(&out.energies).chain(&out.virial).all(|x| x.is_finite());
+        if finite {
+            return Ok(());
+        }
+        let atom = out.forces.iter().position(|f| f.iter().any(|x| !x.is_finite()));
+        Err(ForceError::NotFinite { atom, term: "total".into(), closest: None })
+    }
+
+    /// The size of H v for atoms that move by 1 nm in some direction of their own: what decides on the grid of tangents,
+    /// and a function of the positions alone.
+    fn stiffness(&mut self, cell: &Cell, positions: &Positions) -> f64 {
+        if let Some((known, at, stiffness)) = &self.stiffness
+            && known == cell
+            && at == positions
+        {
+            return *stiffness;
+        }
+        // (signs without order; small, so that the sums stay on the grid of forces whatever the stiffness is)
+        let small = 2f64.powi(-10);
+        let sign = |i: u64| {
+            let hash = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            if (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 63 == 0 { small } else { -small }
+        };
+        let moves: Vec<_> =
+            (0..self.atoms.len() as u64).map(|i| [sign(3 * i), sign(3 * i + 1), sign(3 * i + 2)]).collect();
+        let (direction, mut out) = (Direction { moves: &moves, strain: [[0.0; 3]; 3] }, Forces::default());
+        self.fused_tangents(cell, positions, &direction, self.method.grid, false, &mut out);
+        let largest = out.forces.iter().flatten().fold(0.0, |m: f64, x| m.max(x.abs()));
+        let stiffness = largest / small;
+        self.stiffness = Some((cell.clone(), positions.clone(), stiffness));
+        stiffness
+    }
+
+    fn fused_tangents(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        direction: &Direction,
+        grid: Grid,
+        sums: bool,
+        out: &mut Forces,
+    ) {
+        self.lists.iter_mut().for_each(|near| near.follow(direction));
+        let frame = frame!(self, cell, positions, sums, grid, Some(*direction));
+        clear(&mut out.forces, &mut self.ranked, frame.atoms.len());
+        let none = Sums::on(grid.energy_origin());
+        let mut sink = Sink { forces: &mut out.forces, ranked: &mut self.ranked, sums: none };
+        let (mut virial, mut energies) = (Sums::default(), std::mem::take(&mut out.energies));
+        energies.clear();
+        for term in &mut self.terms {
+            sink.sums = none;
+            term.tangents(&frame, &mut sink);
+            if sums {
+                energies.push(sink.sums.totals()[0]);
+                virial.add(&sink.sums);
+            }
+        }
+        out.energies = energies;
+        let [_, virial @ ..] = virial.totals();
+        out.virial = virial;
+        for (ranked, near) in self.ranked.iter().zip(frame.lists) {
+            add_ranked(ranked, near, &mut out.forces);
+        }
+    }
+
+    fn tangents_on_tape(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        direction: &Direction,
+        out: &mut Forces,
+    ) {
         let frame = frame!(self, cell, positions);
         let tape = Tape::<Dual<f64>>::new();
         let variable = |x: f64| tape.variable(Dual::new(0.0, x));
         let moves: Vec<_> =
-            v.iter().map(|&[x, y, z]| Vec3::new(variable(x), variable(y), variable(z))).collect();
-        let view = View { frame: &frame, moves: Some(&moves), strain: None };
-        let total = self.terms.iter().fold(Var::constant(0.0), |e, t| e + t.record_nested(&view));
-        let adjoints = tape.gradient(total);
-        let split = |f: fn(Dual<f64>) -> f64| {
-            moves.iter().map(|m| [m.x, m.y, m.z].map(|x| f(adjoints.of(x)))).collect::<Vec<_>>()
-        };
-        Ok((split(|d| d.value), split(|d| d.tangent)))
+            direction.moves.iter().map(|v| v.map(variable)).map(|[x, y, z]| Vec3::new(x, y, z)).collect();
+        let strain = direction.strain.map(|e| e.map(variable));
+        let view = View { frame: &frame, moves: Some(&moves), strain: Some(strain) };
+        let energies: Vec<_> = self.terms.iter().map(|t| t.record_nested(&view, None, None)).collect();
+        let adjoints = tape.gradient(energies.iter().fold(Var::constant(0.0), |sum, &e| sum + e));
+        out.energies.clear();
+        out.energies.extend(energies.iter().map(|e| e.value().tangent));
+        // (strain acts on moves here: so far these are forces on what is strained, and a virial of unstrained vectors)
+        let (e, of_strain) = (direction.strain, strain.map(|e| e.map(|x| -adjoints.of(x))));
+        out.forces.clear();
+        out.forces.extend(moves.iter().map(|m| {
+            let f = [m.x, m.y, m.z].map(|x| -adjoints.of(x));
+            std::array::from_fn(|c| f[c].tangent - (0..3).map(|k| e[k][c] * f[k].value).sum::<f64>())
+        }));
+        let mut w = [[0.0; 3]; 3];
+        for a in 0..3 {
+            for b in 0..3 {
+                w[a][b] =
+                    of_strain[a][b].tangent + (0..3).map(|k| of_strain[a][k].value * e[b][k]).sum::<f64>();
+            }
+        }
+        let w = |a: usize, b: usize| 0.5 * (w[a][b] + w[b][a]);
+        out.virial = [w(0, 0), w(1, 1), w(2, 2), w(0, 1), w(0, 2), w(1, 2)];
     }
 
-    /// ∂E/∂θ for every number the user wrote: those of each term by its label, then the charges.
+    /// ∂E/∂θ for every number the user wrote, and how it changes along a direction: those of each term by its label, then
+    /// the charges.
     ///
     /// # Errors
     /// Where there is no neighbour list. Numbers that are not finite are returned as they are.
-    pub fn parameter_gradient(
+    pub fn parameter_slopes(
         &mut self,
         cell: &Cell,
         positions: &Positions,
-    ) -> Result<Vec<(String, f64)>, ForceError> {
+        direction: Option<Direction>,
+    ) -> Result<Vec<ParameterSlope>, ForceError> {
         self.prepare(cell, positions)?;
+        let at_rest = vec![[0.0; 3]; self.atoms.len()];
+        let direction = direction.unwrap_or(Direction { moves: &at_rest, strain: [[0.0; 3]; 3] });
+        Ok(match self.method.kind {
+            Kind::Tape => self.slopes_on_tape(cell, positions, &direction),
+            Kind::Fused => self.fused_slopes(cell, positions, &direction),
+        })
+    }
+
+    fn fused_slopes(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        direction: &Direction,
+    ) -> Vec<ParameterSlope> {
+        let frame = frame!(self, cell, positions, true, self.method.grid, Some(*direction));
+        let none = (Dual::constant(0.0), false);
+        let mut charges = vec![none; self.charges.values.len()];
+        let mut named = Vec::new();
+        for term in &self.terms {
+            let TermSlopes { parameters, charges: of_atoms, charged } = term.slopes(&frame);
+            let table = term.parameters();
+            let numbers = table.labels().iter().zip(table.values());
+            named.extend(numbers.zip(parameters).map(|((label, &at), (slope, matters))| ParameterSlope {
+                name: format!("{}.{label}", term.name()),
+                at,
+                slope: slope.value,
+                along: slope.tangent,
+                matters,
+            }));
+            for ((&k, slope), matters) in self.charges.of_atom.iter().zip(of_atoms).zip(charged) {
+                let charge = &mut charges[k as usize];
+                *charge = (charge.0 + slope, charge.1 | matters);
+            }
+        }
+        named.extend(self.charges.named(charges));
+        named
+    }
+
+    fn slopes_on_tape(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        direction: &Direction,
+    ) -> Vec<ParameterSlope> {
         let frame = frame!(self, cell, positions);
-        self.tape.reset();
-        let tape = &self.tape;
-        let charges: Vec<_> = self.charges.values.iter().map(|&q| tape.variable(q)).collect();
+        let tape = Tape::<Dual<f64>>::new();
+        let variable = |x: &f64| tape.variable(Dual::passive(*x));
+        let rate = |x: f64| fixed(Dual::new(0.0, x));
+        let charges: Vec<_> = self.charges.values.iter().map(variable).collect();
         let of_atoms: Vec<_> = self.charges.of_atom.iter().map(|&k| charges[k as usize]).collect();
-        let view = View { frame: &frame, moves: None, strain: None };
-        let (mut total, mut named) = (Var::constant(0.0), Vec::new());
+        let moves: Vec<_> =
+            direction.moves.iter().map(|v| v.map(rate)).map(|[x, y, z]| Vec3::new(x, y, z)).collect();
+        let view =
+            View { frame: &frame, moves: Some(&moves), strain: Some(direction.strain.map(|e| e.map(rate))) };
+        let (mut total, mut numbers) = (Var::constant(0.0), Vec::new());
         for term in &self.terms {
             let table = term.parameters();
-            let theta: Vec<_> = table.values().iter().map(|&x| tape.variable(x)).collect();
-            total = total + term.record(&view, Some(&theta), Some(&of_atoms));
-            named.extend(table.labels().iter().map(|l| format!("{}.{l}", term.name())).zip(theta));
+            let theta: Vec<_> = table.values().iter().map(variable).collect();
+            total = total + term.record_nested(&view, Some(&theta), Some(&of_atoms));
+            let names = table.labels().iter().map(|label| format!("{}.{label}", term.name()));
+            numbers.extend(names.zip(theta));
         }
-        named.extend(self.charges.labels.iter().cloned().zip(charges));
-        tape.backward(&[(total, 1.0)], &mut self.adjoints);
-        Ok(named.into_iter().map(|(name, x)| (name, self.adjoints.of(x))).collect())
+        let (adjoints, known) = (tape.gradient(total), tape.dependencies(total));
+        let slope = |x: Var<Dual<f64>>| (adjoints.of(x), known[x.node() as usize]);
+        let mut named: Vec<_> = numbers
+            .into_iter()
+            .map(|(name, x)| {
+                let (slope, matters) = slope(x);
+                ParameterSlope {
+                    name,
+                    at: x.value().value,
+                    slope: slope.value,
+                    along: slope.tangent,
+                    matters,
+                }
+            })
+            .collect();
+        named.extend(self.charges.named(charges.into_iter().map(slope)));
+        named
     }
 
     fn compute(
@@ -387,14 +612,8 @@ impl Evaluator {
     }
 
     fn fused(&mut self, cell: &Cell, positions: &Positions, sums: bool, clock: &mut Clock, out: &mut Forces) {
-        let frame = frame!(self, cell, positions, sums);
-        let n = frame.atoms.len();
-        out.forces.clear();
-        out.forces.resize(n, [0.0; 3]);
-        for ranked in &mut self.ranked {
-            ranked.clear();
-            ranked.resize(n, [0.0; 3]);
-        }
+        let frame = frame!(self, cell, positions, sums, self.method.grid, None);
+        clear(&mut out.forces, &mut self.ranked, frame.atoms.len());
         let none = Sums::on(frame.grid.energy_origin());
         self.sums.clear();
         self.sums.resize(self.terms.len(), none);
@@ -465,6 +684,19 @@ fn together(terms: &[Box<dyn Term>], joints: &[Joint]) -> Vec<(Joint, [usize; 2]
         }
     }
     found
+}
+
+/// Makes room for forces, none so far.
+fn clear(forces: &mut Vec<[f64; 3]>, ranked: &mut [Vec<[f64; 3]>], n: usize) {
+    for forces in ranked.iter_mut().chain([forces]) {
+        forces.clear();
+        forces.resize(n, [0.0; 3]);
+    }
+}
+
+/// The largest power of two that is not larger.
+fn power_of_two(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() & (0x7ff << 52)).max(f64::MIN_POSITIVE)
 }
 
 /// Adds forces in the order of a list's ranks to those in the order of the atoms.

@@ -1,11 +1,12 @@
 //! Energies of single atoms at a place.
 
+use super::order::{Order, Quantity};
 use super::parameters::PreparedTable;
+use super::slopes::{Slopes, fixed};
 use super::term::{Law, Prepared, Sink};
 use super::view::{Frame, View};
-use crate::autodiff::StackTape;
-use crate::autodiff::StackVar;
 use crate::autodiff::lanes::{Kernel, Lanes};
+use crate::autodiff::{Dual, StackTape};
 use potentials::{Coefficient, Factor, FieldEnergy, Origin, Scalar, Vec3};
 use std::marker::PhantomData;
 
@@ -57,49 +58,79 @@ impl<E: FieldEnergy> Law for FieldLaw<E> {
         total
     }
 
-    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
-        frame.double(Fields { law: self, frame, p, sink });
+    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
+        out.serially(p, |out| {
+            for ((&atom, &row), &anchor) in self.atoms.iter().zip(&self.rows).zip(&self.anchors) {
+                let i = atom as usize;
+                let place = match E::ORIGIN {
+                    Origin::Space => frame.place(i),
+                    Origin::Anchor => frame.from_point(anchor, i),
+                };
+                let [x, y, z] = frame.moving::<Dual<f64>>(i, place);
+                let charge = match E::FACTOR {
+                    Factor::One => 1.0,
+                    Factor::Charge => {
+                        let place = Vec3::new(x, y, z);
+                        out.slopes.charge(i, E::energy::<Dual<f64>, f64>(place, &p.row(row as usize)));
+                        frame.charges[i]
+                    }
+                };
+                let place = Vec3::new(fixed(x), fixed(y), fixed(z));
+                out.interaction::<E>(&[row as usize], |_, p| E::energy(place, &p[0]) * charge);
+            }
+        });
+    }
+
+    fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        frame.double::<O, _>(Fields { law: self, frame, p, sink, order: PhantomData::<O> });
     }
 }
 
 /// All atoms of a field, one a lane.
-struct Fields<'a, 'b, E> {
+struct Fields<'a, 'b, O, E> {
     law: &'a FieldLaw<E>,
     frame: &'a Frame<'a>,
     p: &'a PreparedTable,
     sink: &'a mut Sink<'b>,
+    order: PhantomData<O>,
 }
 
-impl<E: FieldEnergy> Kernel<f64> for Fields<'_, '_, E> {
+impl<O: Order, E: FieldEnergy> Kernel<f64> for Fields<'_, '_, O, E> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
-        let Fields { law, frame, p, sink } = self;
-        let tape = StackTape::<V, 64>::new();
+        let Fields { law, frame, p, sink, .. } = self;
+        let tape = StackTape::<O::Quantity<V>, 64>::new();
+        let grid = V::constant(frame.grid.force_origin());
         let blocks =
             (law.atoms.chunks(V::WIDTH)).zip(law.rows.chunks(V::WIDTH)).zip(law.anchors.chunks(V::WIDTH));
         for ((atoms, rows), anchors) in blocks {
             let full = |k: usize| if k < atoms.len() { k } else { 0 };
-            let place = |k: usize| match E::ORIGIN {
-                Origin::Space => frame.place(atoms[full(k)] as usize),
-                Origin::Anchor => frame.from_point(anchors[full(k)], atoms[full(k)] as usize),
+            let place = |k: usize| -> [O::One; 3] {
+                let i = atoms[full(k)] as usize;
+                let place = match E::ORIGIN {
+                    Origin::Space => frame.place(i),
+                    Origin::Anchor => frame.from_point(anchors[full(k)], i),
+                };
+                frame.moving(i, place)
+            };
+            let charge = |k: usize| match E::FACTOR {
+                Factor::One => 1.0,
+                Factor::Charge => frame.charges[atoms[full(k)] as usize],
             };
             let q: E::Prepared<V::Parameter> = p.gather::<V, _>(|k| rows[full(k)] as usize);
-            let [x, y, z] = tape.restart(std::array::from_fn(|c| V::gather(|k| place(k)[c])));
-            let e = E::energy::<StackVar<V, 64>, V::Parameter>(Vec3::new(x, y, z), &q);
-            let g: [V; 3] = tape.gradient(e);
+            let [x, y, z] = tape.restart(std::array::from_fn(|c| O::Quantity::<V>::gather(|k| place(k)[c])));
+            let e = O::Quantity::<V>::field::<E>(Vec3::new(x, y, z), &q);
+            let charges = <V as Lanes>::gather(charge);
+            let g: [O::Quantity<V>; 3] = tape.gradient(e);
+            let f = O::Quantity::<V>::spill(g.map(|g| (-g).times(charges).rounded(grid)));
             for k in 0..atoms.len() {
-                let i = atoms[k] as usize;
-                let charge = match E::FACTOR {
-                    Factor::One => 1.0,
-                    Factor::Charge => frame.charges[i],
-                };
-                let f = frame.grid.force(g.map(|g| -charge * g.lane(k)));
+                let (i, f) = (atoms[k] as usize, [f[0][k], f[1][k], f[2][k]]);
                 for c in 0..3 {
-                    sink.forces[i][c] += f[c];
+                    sink.forces[i][c] += f[c].result();
                 }
                 if frame.sums {
-                    sink.sums.add_energy(charge * e.value().lane(k));
+                    sink.sums.add_energy(e.value().times(charges).result().lane(k));
                     sink.sums.add_virial(place(k), f);
                 }
             }

@@ -1,9 +1,11 @@
 //! Energies of a group of atoms as a whole.
 
+use super::order::{Order, Quantity, Single};
 use super::parameters::PreparedTable;
+use super::slopes::{Slopes, fixed};
 use super::term::{Law, Prepared, Sink};
 use super::view::{Frame, View};
-use crate::autodiff::{Adjoints, Tape, Var};
+use crate::autodiff::{Tape, Var};
 use potentials::{Coefficient, GlobalEnergy, Scalar, Vec3};
 use std::marker::PhantomData;
 
@@ -36,28 +38,43 @@ impl<E: GlobalEnergy> Law for GlobalLaw<E> {
         E::energy(&places, &self.masses(view.frame), &p[0])
     }
 
-    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
+        let masses = self.masses(frame);
+        out.serially(p, |out| {
+            out.interaction::<E>(&[0], |_, p| {
+                let place = |&i: &u32| {
+                    let [x, y, z] = frame.moving(i as usize, frame.place(i as usize)).map(fixed);
+                    Vec3::new(x, y, z)
+                };
+                let places: Vec<_> = self.atoms.iter().map(place).collect();
+                E::energy(&places, &masses, &p[0])
+            });
+        });
+    }
+
+    fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         // the whole group is one function: its own tape
-        let tape = Tape::new();
+        let tape = Tape::<O::One>::new();
         let q: E::Prepared<f64> = p.row(0);
         let place = |&i: &u32| {
-            let [x, y, z] = frame.place(i as usize).map(|x| tape.variable(x));
+            let i = i as usize;
+            let [x, y, z] = frame.moving(i, frame.place(i)).map(|x| tape.variable(x));
             Vec3::new(x, y, z)
         };
-        let places: Vec<Vec3<Var<f64>>> = self.atoms.iter().map(place).collect();
-        let e = E::energy::<Var<f64>, f64>(&places, &self.masses(frame), &q);
-        let mut adjoints = Adjoints::default();
-        tape.backward(&[(e, 1.0)], &mut adjoints);
+        let places: Vec<Vec3<Var<O::One>>> = self.atoms.iter().map(place).collect();
+        let e = O::One::global::<E>(&places, &self.masses(frame), &q);
+        let adjoints = tape.gradient(e);
         if frame.sums {
             sink.sums.add_energy(e.value());
         }
         for (&i, x) in self.atoms.iter().zip(&places) {
-            let f = frame.grid.force([x.x, x.y, x.z].map(|x| -adjoints.of(x)));
+            let grid = frame.grid.force_origin();
+            let f = [x.x, x.y, x.z].map(|x| (-adjoints.of(x)).rounded(grid));
             for c in 0..3 {
-                sink.forces[i as usize][c] += f[c];
+                sink.forces[i as usize][c] += f[c].result();
             }
             if frame.sums {
-                sink.sums.add_virial(frame.place(i as usize), f);
+                sink.sums.add_virial([x.x, x.y, x.z].map(|x| x.value()), f);
             }
         }
     }

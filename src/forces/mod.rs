@@ -14,10 +14,12 @@ pub mod embedding;
 mod evaluator;
 pub mod field;
 pub mod global;
+mod order;
 pub mod pair;
 mod parameters;
 mod shares;
 pub mod site;
+mod slopes;
 mod term;
 mod timings;
 pub mod triplet;
@@ -25,8 +27,10 @@ pub mod tuple;
 mod view;
 
 pub use evaluator::{Charges, Evaluator, Kind, Method, Setup};
+pub use order::{Direction, Order, Quantity, Tangents, Values};
 pub use parameters::{ParameterTable, PreparedTable, Slot};
-pub use term::{Closest, Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term};
+pub use slopes::{ParameterSlope, Slopes};
+pub use term::{Closest, Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term, TermSlopes};
 pub use timings::Timings;
 pub use view::{Frame, Grid, Neighborhood, Precision, View};
 

@@ -4,7 +4,9 @@
 #![allow(unsafe_code)]
 
 use super::chunks::{Totals, each_chunk, each_rank};
+use super::order::{Order, Quantity, Single, Values};
 use super::parameters::{ParameterTable, PreparedTable};
+use super::slopes::{Recording, Slopes, fixed};
 use super::term::{self, Entry, Law, ListNeed, Reach, Sink, Sums, Term};
 use super::view::{Frame, Grid, Neighborhood, Precision, View};
 use crate::autodiff::Dual;
@@ -26,10 +28,15 @@ pub trait Formula: Send + Sync + 'static {
     const FORCES: bool = true;
     /// E and −2 dE/dr².
     fn pairs<V: Lanes>(r2: V, p: &Prepared<Self, V::Parameter>) -> (V, V);
+    /// The same with tangents: derived, whoever has written the other.
+    #[inline(always)]
+    fn tangents<V: Lanes>(r2: Dual<V>, p: &Prepared<Self, V::Parameter>) -> (Dual<V>, Dual<V>) {
+        derived::<Self::Energy, V, Dual<V>>(r2, p)
+    }
 }
 
 /// The parameters of a formula.
-type Prepared<F, T> = <<F as Formula>::Energy as Energy>::Prepared<T>;
+pub type Prepared<F, T> = <<F as Formula>::Energy as Energy>::Prepared<T>;
 
 /// An energy's text, differentiated by the number that it is called with.
 pub struct Derived<E>(PhantomData<E>);
@@ -38,9 +45,17 @@ impl<E: PairEnergy> Formula for Derived<E> {
     type Energy = E;
     #[inline(always)]
     fn pairs<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> (V, V) {
-        let e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(seeded(r2)), p);
-        (e.value, e.tangent)
+        derived::<E, V, V>(r2, p)
     }
+}
+
+#[inline(always)]
+fn derived<E: PairEnergy, V: Lanes, X: Scalar>(r2: X, p: &E::Prepared<V::Parameter>) -> (X, X)
+where
+    V::Parameter: Coefficient<Dual<X>>,
+{
+    let e = E::energy::<Dual<X>, V::Parameter>(Distance::from_squared(seeded(r2)), p);
+    (e.value, e.tangent)
 }
 
 /// A formula for an energy that is [`Cut`](potentials::cutoff::Cut). Which ending it has is seen when it runs: a kernel is
@@ -55,12 +70,16 @@ impl<F: Formula> Formula for Ended<F> {
     fn pairs<V: Lanes>(r2: V, p: &Prepared<F, V::Parameter>) -> (V, V) {
         F::pairs(r2, p)
     }
+    #[inline(always)]
+    fn tangents<V: Lanes>(r2: Dual<V>, p: &Prepared<F, V::Parameter>) -> (Dual<V>, Dual<V>) {
+        F::tangents(r2, p)
+    }
 }
 
 /// The seed −2 makes a tangent −2 dE/dr², which is the force over the distance.
 #[inline(always)]
-pub(super) fn seeded<V: Lanes>(r2: V) -> Dual<V> {
-    Dual::new(r2, V::constant(-2.0))
+pub(super) fn seeded<X: Scalar>(r2: X) -> Dual<X> {
+    Dual::new(r2, X::constant(-2.0))
 }
 
 /// A pair energy between all atoms of certain types that are near each other, computed by a formula with the same
@@ -211,25 +230,27 @@ fn sum_of_pairs<S: Scalar, P: Coefficient<S>>(
 }
 
 /// Runs a kernel as precisely as the frame says.
-fn run<A: Part, B: Part>(rows: Rows<A, B>) {
-    match rows.frame.precision {
-        Precision::Double => rows.frame.double(rows),
-        Precision::Mixed => rows.frame.single(rows),
+fn run<O: Order, A: Part, B: Part>(rows: Rows<O, A, B>) {
+    // (what a constant rules out is not compiled)
+    if O::TANGENTS || rows.frame.precision == Precision::Double {
+        rows.frame.double::<O, _>(rows);
+    } else if !O::TANGENTS {
+        rows.frame.single(rows);
     }
 }
 
 impl<E: PairEnergy, F: Formula> PairLaw<E, F> {
     /// What is not in the list.
-    fn specials(&self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn specials<Y: Single>(&self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let remainder = self.special.remainder;
-        let pair = |r2: f64, row: usize, part: f64| {
-            let (r, p) = (Distance::from_squared(Dual::new(r2, -2.0)), &p.row::<E::Prepared<f64>>(row));
+        let pair = |r2: Y, row: usize, part: f64| {
+            let [whole, excluded] = Y::special::<E>(r2, &p.row(row));
             let mut e = Dual::constant(0.0);
             if part != 0.0 {
-                e = E::energy::<Dual<f64>, f64>(r, p) * part;
+                e = whole * part;
             }
             if remainder {
-                e = e + E::excluded::<Dual<f64>, f64>(r, p) * (1.0 - part);
+                e = e + excluded * (1.0 - part);
             }
             e
         };
@@ -294,11 +315,12 @@ fn fused_jointly<A: PairEnergy, F: Formula, B: PairEnergy, G: Formula>(
     let totals = [&mut sink.sums, &mut *second];
     each_chunk(n, &mut sink.ranked[a.list], 1, &mut a.both, totals, &|ranks, forces, [first, second]| {
         let (endings, parts) = ([A::ENDING, B::ENDING], PhantomData::<(By<F>, By<G>)>);
-        run(Rows { frame, near, tables, endings, ranks, forces, sums: [Some(first), Some(second)], parts });
+        let sums = [Some(first), Some(second)];
+        run(Rows { frame, near, tables, endings, ranks, forces, sums, order: PhantomData::<Values>, parts });
     });
-    a.specials(frame, p, sink);
+    a.specials::<f64>(frame, p, sink);
     std::mem::swap(&mut sink.sums, second);
-    b.specials(frame, q, sink);
+    b.specials::<f64>(frame, q, sink);
     std::mem::swap(&mut sink.sums, second);
 }
 
@@ -337,14 +359,86 @@ impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
         sum_of_pairs(view, near, &self.types, &self.special, E::FACTOR, q, &pair, &own)
     }
 
-    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { table, list, partial, .. } = self;
         let near = &frame.lists[*list];
         each_rank(sink, *list, partial, &|ranks, forces, [sums]| {
-            let (tables, endings, parts) = ([&*table; 2], [E::ENDING; 2], PhantomData::<(By<F>, Nobody)>);
-            run(Rows { frame, near, tables, endings, ranks, forces, sums: [Some(sums), None], parts });
+            let (tables, endings, sums) = ([&*table; 2], [E::ENDING; 2], [Some(sums), None]);
+            let (order, parts) = (PhantomData::<O>, PhantomData::<(By<F>, Nobody)>);
+            run(Rows { frame, near, tables, endings, ranks, forces, sums, order, parts });
         });
-        self.specials(frame, p, sink);
+        self.specials::<O::One>(frame, p, sink);
+    }
+
+    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
+        let Self { types, special, list, .. } = self;
+        let (near, t, q, charged) =
+            (&frame.lists[*list], &frame.atoms.types, frame.charges, E::FACTOR == Factor::Charge);
+        let of = |i: usize, j: usize| t[i] as usize * types.types + t[j] as usize;
+        let inside = |r2: Dual<f64>, of: usize| r2.value < types.cutoff2[of];
+        let both = |i: usize, j: usize| factor(E::FACTOR, frame.coulomb, q[i], q[j]).unwrap_or(1.0);
+        // an energy by itself, for the derivatives in the charges that it is multiplied by
+        let plain = |r2: Dual<f64>, row: usize| {
+            E::energy::<Dual<f64>, f64>(Distance::from_squared(r2), &p.row(row)) * frame.coulomb
+        };
+        let found = |range: Range<usize>, out: &mut Recording| {
+            for (i, k) in range.zip(0..) {
+                for &n in near.row(i) {
+                    let j = near.list.owner(n);
+                    let (of, d) = (of(i, j), frame.between(i, j, near.vector(frame.cell, i, n)));
+                    let (r2, row) = (Dual::norm_squared(d), types.rows[of] as usize);
+                    if !inside(r2, of) {
+                        continue;
+                    }
+                    if charged {
+                        // (each pair is seen from both sides, also that of an atom and its image)
+                        out.slopes.charge(k, plain(r2, row) * q[j]);
+                    }
+                    if near.counts(i, n) {
+                        out.interaction::<E>(&[row], |_, p| {
+                            E::energy(Distance::from_squared(fixed(r2)), &p[0]) * both(i, j)
+                        });
+                    }
+                }
+            }
+        };
+        out.each_chunk(p, t.len(), true, &found);
+        out.serially(p, |out| {
+            for &(i, j, part) in &special.pairs {
+                let (i, j) = (i as usize, j as usize);
+                let (of, d) = (of(i, j), frame.between(i, j, frame.nearest(i, j)));
+                let (r2, row) = (Dual::norm_squared(d), types.rows[of] as usize);
+                if !inside(r2, of) {
+                    continue;
+                }
+                let remains = if special.remainder { 1.0 - part } else { 0.0 };
+                if charged {
+                    let r = Distance::from_squared(r2);
+                    let excluded = E::excluded::<Dual<f64>, f64>(r, &p.row(row)) * (frame.coulomb * remains);
+                    let e = plain(r2, row) * part + excluded;
+                    out.slopes.charge(i, e * q[j]);
+                    out.slopes.charge(j, e * q[i]);
+                }
+                out.interaction::<E>(&[row], |_, p| {
+                    let r = Distance::from_squared(fixed(r2));
+                    let mut e = E::excluded(r, &p[0]) * remains;
+                    if part != 0.0 {
+                        e = e + E::energy(r, &p[0]) * part;
+                    }
+                    e * both(i, j)
+                });
+            }
+            for i in (0..t.len()).filter(|_| special.remainder) {
+                let row = types.rows[of(i, i)] as usize;
+                if types.cutoff2[of(i, i)] > 0.0 {
+                    if charged {
+                        let e = E::own::<f64>(&p.row(row)) * frame.coulomb;
+                        out.slopes.charge(i, Dual::passive(e * 2.0 * q[i]));
+                    }
+                    out.interaction::<E>(&[row], |_, p| E::own(&p[0]) * both(i, i));
+                }
+            }
+        });
     }
 
     fn reach(&self) -> Option<Reach<'_>> {
@@ -353,36 +447,37 @@ impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
 }
 
 /// Forces of the special pairs, and the energies of atoms with themselves.
-fn special_pairs(
+fn special_pairs<Y: Single>(
     frame: &Frame,
     types: &TypePairs,
     special: &Special,
     kind: Factor,
     sink: &mut Sink,
-    pair: &dyn Fn(f64, usize, f64) -> Dual<f64>,
+    pair: &dyn Fn(Y, usize, f64) -> Dual<Y>,
     own: &dyn Fn(usize) -> f64,
 ) {
     let (t, q) = (&frame.atoms.types, frame.charges);
     for &(i, j, part) in &special.pairs {
         let (i, j) = (i as usize, j as usize);
         let of = t[i] as usize * types.types + t[j] as usize;
-        let d = frame.nearest(i, j);
-        let r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-        if r2 >= types.cutoff2[of] {
+        let d = frame.between::<Y>(i, j, frame.nearest(i, j));
+        let r2 = Y::norm_squared(d);
+        if r2.value() >= types.cutoff2[of] {
             continue;
         }
-        let e = scaled(pair(r2, types.rows[of] as usize, part), factor(kind, frame.coulomb, q[i], q[j]));
-        let f = frame.grid.force(d.map(|d| e.tangent * d));
+        let e = pair(r2, types.rows[of] as usize, part);
+        let factor = factor(kind, frame.coulomb, q[i], q[j]).unwrap_or(1.0);
+        let f = d.map(|d| (e.tangent * d * factor).rounded(frame.grid.force_origin()));
         for k in 0..3 {
-            sink.forces[i][k] -= f[k];
-            sink.forces[j][k] += f[k];
+            sink.forces[i][k] -= f[k].result();
+            sink.forces[j][k] += f[k].result();
         }
         if frame.sums {
-            sink.sums.add_energy(e.value);
+            sink.sums.add_energy(e.value * factor);
             sink.sums.add_virial(d, f);
         }
     }
-    if !special.remainder || !frame.sums {
+    if !special.remainder || !frame.sums || frame.direction.is_some() {
         return;
     }
     for (i, &t) in t.iter().enumerate() {
@@ -472,7 +567,7 @@ impl<V: Lanes> Metric<V> {
 }
 
 /// The neighbours of an atom, some at a time.
-pub(super) struct Blocks<'a, V: Lanes> {
+pub(super) struct Blocks<'a, V: Lanes, X> {
     near: &'a Neighborhood,
     rows: &'a [[V::Element; 4]],
     metric: Metric<V>,
@@ -480,14 +575,20 @@ pub(super) struct Blocks<'a, V: Lanes> {
     next: usize,
     end: usize,
     own: [V; 3],
+    /// Where atoms are going: four numbers a slot.
+    rates: &'a [V::Element],
+    own_rate: [V; 3],
+    strains: bool,
+    strain: [[V; 3]; 3],
+    quantity: PhantomData<X>,
 }
 
 /// Some neighbours.
-pub(super) struct Block<V: Lanes> {
+pub(super) struct Block<V: Lanes, X> {
     /// From the atom to them.
-    pub vector: [V; 3],
+    pub vector: [X; 3],
     /// Their distances squared.
-    pub r2: V,
+    pub r2: X,
     /// The fourth number of their rows.
     pub fourth: V,
     /// The first of their entries.
@@ -496,7 +597,7 @@ pub(super) struct Block<V: Lanes> {
     left: usize,
 }
 
-impl<V: Lanes> Block<V> {
+impl<V: Lanes, X> Block<V, X> {
     /// The lanes that have an entry.
     #[inline(always)]
     pub fn own(&self) -> V::Mask {
@@ -504,11 +605,31 @@ impl<V: Lanes> Block<V> {
     }
 }
 
-impl<'a, V: Lanes> Blocks<'a, V> {
+impl<'a, V: Lanes, X: Quantity<V>> Blocks<'a, V, X> {
     #[inline(always)]
     pub fn new(frame: &Frame, near: &'a Neighborhood) -> Self {
-        let metric = Metric::of(frame.cell, near.list.unit());
-        Self { near, rows: near.list.rows(), metric, next: 0, end: 0, own: [V::constant(0.0); 3] }
+        let (metric, zero) = (Metric::of(frame.cell, near.list.unit()), V::constant(0.0));
+        let mut strain = [[zero; 3]; 3];
+        if let Some(direction) = &frame.direction {
+            for a in 0..3 {
+                for b in 0..3 {
+                    strain[a][b] = V::constant(direction.strain[a][b]);
+                }
+            }
+        }
+        Self {
+            near,
+            rows: near.list.rows(),
+            metric,
+            next: 0,
+            end: 0,
+            own: [zero; 3],
+            rates: V::Element::either(near.rates.as_flattened(), &[]),
+            own_rate: [zero; 3],
+            strains: frame.direction.is_some_and(|direction| direction.strains()),
+            strain,
+            quantity: PhantomData,
+        }
     }
 
     /// Turns to the atom of rank k; returns the fourth number of its row.
@@ -518,14 +639,19 @@ impl<'a, V: Lanes> Blocks<'a, V> {
         self.next = list.starts()[k] as usize;
         self.end = self.next + list.row(k).len();
         // (written out: the standard library's `map` is not inlined)
-        let [x, y, z, fourth] = self.rows[list.slots()[k] as usize / 4];
+        let slot = list.slots()[k] as usize;
+        let [x, y, z, fourth] = self.rows[slot / 4];
         self.own = [V::all(x), V::all(y), V::all(z)];
+        if X::TANGENTS {
+            let [x, y, z] = [self.rates[slot], self.rates[slot + 1], self.rates[slot + 2]];
+            self.own_rate = [V::all(x), V::all(y), V::all(z)];
+        }
         V::all(fourth)
     }
 
     /// The next neighbours.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<Block<V>> {
+    pub fn next(&mut self) -> Option<Block<V, X>> {
         if self.next >= self.end {
             return None;
         }
@@ -533,11 +659,25 @@ impl<'a, V: Lanes> Blocks<'a, V> {
         // SAFETY: rows of a list are filled up to a multiple of the lanes with slots, and there is a row a slot
         let [x, y, z, fourth] = unsafe { V::rows(self.rows.as_ptr(), list.entries().as_ptr().add(entry)) };
         let [a, b, c] = self.own;
-        let vector = self.metric.cartesian([V::between(a, x), V::between(b, y), V::between(c, z)]);
-        let [x, y, z] = vector;
-        let r2 = x.fma(x, y.fma(y, z * z));
+        let [x, y, z] = self.metric.cartesian([V::between(a, x), V::between(b, y), V::between(c, z)]);
+        let mut rate = [x, y, z];
+        if X::TANGENTS {
+            // SAFETY: as above
+            let [u, v, w, _] =
+                unsafe { V::rows(self.rates.as_ptr().cast(), list.entries().as_ptr().add(entry)) };
+            let [a, b, c] = self.own_rate;
+            rate = [u - a, v - b, w - c];
+            // (the branch goes the same way throughout a run)
+            if self.strains {
+                for k in 0..3 {
+                    let e = self.strain[k];
+                    rate[k] = e[0].fma(x, e[1].fma(y, e[2].fma(z, rate[k])));
+                }
+            }
+        }
+        let vector = [X::new(x, rate[0]), X::new(y, rate[1]), X::new(z, rate[2])];
         self.next += V::WIDTH;
-        Some(Block { vector, r2, fourth, entry, left: self.end - entry })
+        Some(Block { vector, r2: X::square_of(vector), fourth, entry, left: self.end - entry })
     }
 }
 
@@ -586,14 +726,14 @@ impl<'a, V: Lanes> Fields<'a, V> {
 
     /// Which neighbours are within the cut-off.
     #[inline(always)]
-    pub fn inside(&self, block: &Block<V>) -> V::Mask {
-        let inside = block.r2.lt(self.field(self.cutoff2, block.entry));
+    pub fn inside<X: Quantity<V>>(&self, block: &Block<V, X>) -> V::Mask {
+        let inside = block.r2.value().lt(self.field(self.cutoff2, block.entry));
         if block.left < V::WIDTH { inside & V::first(block.left) } else { inside }
     }
     /// The squares of distances where the mask holds; elsewhere one at which nothing overflows.
     #[inline(always)]
-    pub fn squares(&self, inside: V::Mask, block: &Block<V>) -> V {
-        V::select(inside, block.r2, self.safe)
+    pub fn squares<X: Quantity<V>>(&self, inside: V::Mask, block: &Block<V, X>) -> X {
+        X::select(inside, block.r2, X::new(self.safe, V::constant(0.0)))
     }
 
     /// A number of the pairs with the neighbours from this entry on.
@@ -611,7 +751,7 @@ impl<'a, V: Lanes> Fields<'a, V> {
 
     /// All parameters of the pairs with some neighbours.
     #[inline(always)]
-    pub fn parameters<R: Record<V::Parameter>>(&self, block: &Block<V>) -> R {
+    pub fn parameters<X, R: Record<V::Parameter>>(&self, block: &Block<V, X>) -> R {
         R::from_fn(
             #[inline(always)]
             // SAFETY: so many fields there are
@@ -627,10 +767,10 @@ trait Part {
     /// Whether it has forces.
     const FORCES: bool;
     /// Energy and −2 dE/dr² of some pairs. `charge` is the atom's times Coulomb's constant.
-    fn pairs<V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V, charge: V) -> (V, V);
+    fn pairs<V: Lanes, X: Quantity<V>>(fields: &Fields<V>, block: &Block<V, X>, r2: X, charge: V) -> (X, X);
     /// Adds energies, and virials where there are forces g d.
     #[inline(always)]
-    fn count<V: Lanes>(totals: &mut Totals<V>, inside: V::Mask, e: V, d: [V; 3], g: V) {
+    fn count<V: Lanes, X: Quantity<V>>(totals: &mut Totals<V>, inside: V::Mask, e: X, d: [X; 3], g: X) {
         if Self::FORCES { totals.add_pull(inside, e, d, g) } else { totals.add_energy(inside, e * 0.5) }
     }
 }
@@ -641,7 +781,7 @@ impl Part for Nobody {
     const IS: bool = false;
     const FORCES: bool = false;
     #[inline(always)]
-    fn pairs<V: Lanes>(_: &Fields<V>, _: &Block<V>, r2: V, _: V) -> (V, V) {
+    fn pairs<V: Lanes, X: Quantity<V>>(_: &Fields<V>, _: &Block<V, X>, r2: X, _: V) -> (X, X) {
         (r2, r2)
     }
 }
@@ -652,28 +792,28 @@ impl<F: Formula> Part for By<F> {
     const IS: bool = true;
     const FORCES: bool = F::FORCES;
     #[inline(always)]
-    fn pairs<V: Lanes>(fields: &Fields<V>, block: &Block<V>, r2: V, charge: V) -> (V, V) {
+    fn pairs<V: Lanes, X: Quantity<V>>(fields: &Fields<V>, block: &Block<V, X>, r2: X, charge: V) -> (X, X) {
         let (e, g) = if F::ENDED {
             let p: Both<Prepared<F, V::Parameter>, EndingConstants<V::Parameter>> = fields.parameters(block);
-            let (e, g) = F::pairs(r2, &p.first);
+            let (e, g) = X::pairs::<F>(r2, &p.first);
             // (the branch goes the same way throughout a run)
-            let e = fields.ending.apply(Dual::new(e, g), Distance::from_squared(seeded(r2)), &p.second);
+            let e = X::ended_slope(fields.ending, Dual::new(e, g), r2, &p.second);
             (e.value, e.tangent)
         } else {
-            F::pairs(r2, &fields.parameters(block))
+            X::pairs::<F>(r2, &fields.parameters(block))
         };
         match F::Energy::FACTOR {
             Factor::One => (e, g),
             Factor::Charge => {
                 let qq = block.fourth * charge;
-                (e * qq, g * qq)
+                (e.times(qq), g.times(qq))
             }
         }
     }
 }
 
 /// The rows of some ranks: energies, forces and virials of their atoms with their neighbours, by one energy or two.
-struct Rows<'a, A, B> {
+struct Rows<'a, O, A, B> {
     frame: &'a Frame<'a>,
     near: &'a Neighborhood,
     tables: [&'a TypeTable; 2],
@@ -681,15 +821,16 @@ struct Rows<'a, A, B> {
     ranks: Range<usize>,
     forces: &'a mut [[f64; 3]],
     sums: [Option<&'a mut Sums>; 2],
+    order: PhantomData<O>,
     parts: PhantomData<(A, B)>,
 }
 
-impl<T: Element, A: Part, B: Part> Kernel<T> for Rows<'_, A, B> {
+impl<T: Element, O: Order, A: Part, B: Part> Kernel<T> for Rows<'_, O, A, B> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = T>>(self) {
         let Rows { frame, near, tables: [a, b], endings, ranks, forces, mut sums, .. } = self;
-        let mut blocks = Blocks::<V>::new(frame, near);
+        let mut blocks = Blocks::<V, O::Quantity<V>>::new(frame, near);
         let mut of_a = Fields::<V>::new(near, a, endings[0]);
         let mut of_b = Fields::<V>::new(near, b, endings[1]);
         let longest = a.safe.max(b.safe).sqrt();
@@ -736,14 +877,14 @@ impl<T: Element, A: Part, B: Part> Kernel<T> for Rows<'_, A, B> {
 }
 
 /// What a loop over the neighbours of an atom needs beside the energies.
-struct Walk<'w, 'a, V: Lanes> {
-    blocks: &'w mut Blocks<'a, V>,
+struct Walk<'w, 'a, V: Lanes, X> {
+    blocks: &'w mut Blocks<'a, V, X>,
     rank: usize,
     frame: &'w Frame<'a>,
     careful: &'w mut Option<[f64; 3]>,
 }
 
-impl<V: Lanes> Walk<'_, '_, V> {
+impl<V: Lanes, X: Quantity<V>> Walk<'_, '_, V, X> {
     /// Adds up over the neighbours of the atom.
     #[inline(always)]
     fn row<A: Part, B: Part>(
@@ -752,7 +893,7 @@ impl<V: Lanes> Walk<'_, '_, V> {
         [first, second]: [&mut Totals<V>; 2],
     ) -> Pull<V> {
         let Self { blocks, rank, frame, careful } = self;
-        let zero = V::constant(0.0);
+        let zero = X::constant(0.0);
         let mut pull = Pull::new(frame.grid);
         let charge = blocks.turn(*rank) * frame.coulomb;
         if !a.table.has(a.kind) {
@@ -764,9 +905,9 @@ impl<V: Lanes> Walk<'_, '_, V> {
                 let also = b.inside(&block);
                 let r2 = a.squares(within | also, &block);
                 let ((e, g), (f, h)) = (A::pairs(a, &block, r2, charge), B::pairs(b, &block, r2, charge));
-                let (g, h) = (V::select(within, g, zero), V::select(also, h, zero));
+                let (g, h) = (X::select(within, g, zero), X::select(also, h, zero));
                 if A::FORCES {
-                    pull.add(d, V::select(within | also, (g + h).odd(), zero), careful);
+                    X::pull(&mut pull, d, X::select(within | also, (g + h).odd(), zero), careful);
                 }
                 if frame.sums {
                     A::count(first, within, e, d, g);
@@ -774,9 +915,9 @@ impl<V: Lanes> Walk<'_, '_, V> {
                 }
             } else {
                 let (e, g) = A::pairs(a, &block, a.squares(within, &block), charge);
-                let g = V::select(within, g.odd(), zero);
+                let g = X::select(within, g.odd(), zero);
                 if A::FORCES {
-                    pull.add(d, g, careful);
+                    X::pull(&mut pull, d, g, careful);
                 }
                 if frame.sums {
                     A::count(first, within, e, d, g);
@@ -792,7 +933,7 @@ impl<V: Lanes> Walk<'_, '_, V> {
 /// In single precision forces are added up as integers. These could overflow where atoms all but coincide: then
 /// ([`may_overflow`](Pull::may_overflow)) the same integers are added up again with care, which is slow. (What is added
 /// up so stands elsewhere: an address given away would keep all of this out of registers.)
-pub(super) struct Pull<V: Lanes> {
+pub struct Pull<V: Lanes> {
     force: [V; 3],
     origin: V,
     /// Minus what forces are multiplied with before they are rounded to integers.
@@ -802,6 +943,7 @@ pub(super) struct Pull<V: Lanes> {
 }
 
 impl<V: Lanes> Pull<V> {
+    /// None so far.
     #[inline(always)]
     pub fn new(grid: Grid) -> Self {
         let (zero, single) = (V::constant(0.0), V::Element::SINGLE);
@@ -843,6 +985,7 @@ impl<V: Lanes> Pull<V> {
         let small = self.size.lt(V::constant(2e9 / longest));
         self.steps != 0.0 && V::bits(small).count_ones() as usize != V::WIDTH
     }
+    /// Adds the sum of all pulls to the force on the atom.
     #[inline(always)]
     pub fn finish(self, force: &mut [f64; 3], careful: Option<[f64; 3]>) {
         for (c, force) in force.iter_mut().enumerate() {

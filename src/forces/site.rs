@@ -1,12 +1,14 @@
 //! Energies of a site: any function of all the neighbours of an atom.
 
+use super::order::{Order, Quantity};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::{Shares, Sight, Sites};
+use super::slopes::{Slopes, fixed};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink};
 use super::triplet::{NO_ROW, TypeTriples};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
-use crate::autodiff::{Adjoints, InlineTape, Var};
+use crate::autodiff::{Adjoints, Dual, InlineTape, Var};
 use potentials::{Coefficient, Mask, Scalar, SiteEnergy, SiteNeighbor, Vec3};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -27,7 +29,7 @@ impl<E: SiteEnergy> SiteLaw<E> {
 
 /// The energy of a site whose centre is of type `kind`.
 #[inline(always)]
-fn site<'a, E: SiteEnergy, S: Scalar, P: Coefficient<S> + 'a>(
+pub(super) fn site<'a, E: SiteEnergy, S: Scalar, P: Coefficient<S> + 'a>(
     types: &TypeTriples,
     kind: usize,
     neighbors: &[SiteNeighbor<S>],
@@ -80,11 +82,35 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
         total
     }
 
-    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { sight, shares, .. } = self;
-        let body = &|sites: Sites, (): &mut ()| frame.double(Alike::<E>(sites, PhantomData));
+        let body = &|sites: Sites, (): &mut ()| frame.double::<O, _>(Alike::<O, E>(sites, PhantomData));
         shares.each_site(frame, sight, p, sink, body);
         shares.collect(frame, sight, sink);
+    }
+
+    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
+        let (near, t) = (&frame.lists[self.sight.list], &frame.atoms.types);
+        let rows: Vec<usize> = (0..p.count()).collect();
+        out.each_chunk(p, t.len(), true, &|range, out| {
+            for i in range {
+                let from = t[i] as usize;
+                out.interaction::<E>(&rows, |_, p| {
+                    let mut found = Vec::new();
+                    for &n in near.row(i) {
+                        let (j, d) = (near.list.owner(n), near.vector(frame.cell, i, n));
+                        let d = frame.between::<Dual<f64>>(i, j, d);
+                        let (r2, kind) = (Dual::norm_squared(d), t[j] as usize);
+                        if self.sight.sees(from, kind, r2.value) {
+                            let [x, y, z] = d.map(fixed);
+                            let (vector, distance) = (Vec3::new(x, y, z), fixed(r2.sqrt()));
+                            found.push(SiteNeighbor { vector, distance, kind });
+                        }
+                    }
+                    site::<E, _, _>(&self.sight.types, from, &found, p)
+                });
+            }
+        });
     }
 
     fn reach(&self) -> Option<Reach<'_>> {
@@ -93,28 +119,30 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
 }
 
 /// Sites that have as many neighbours of the same types, one a lane.
-struct Alike<'a, E>(Sites<'a>, PhantomData<E>);
+struct Alike<'a, O, E>(Sites<'a>, PhantomData<(O, E)>);
 
 /// A site: rank, type, and its neighbours within the list of all.
 type Place = (usize, usize, Range<usize>);
 /// A neighbour: entry, type and vector.
-type Seen = (usize, usize, [f64; 3]);
+type Seen<Y> = (usize, usize, [Y; 3]);
 
-impl<E: SiteEnergy> Kernel<f64> for Alike<'_, E> {
+impl<O: Order, E: SiteEnergy> Kernel<f64> for Alike<'_, O, E> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
         let Sites { frame, near, sight, p, ranks, shares, sums } = self.0;
         let (t, starts) = (&frame.atoms.types, near.list.starts());
-        let first = starts[ranks.start] as usize;
-        let (mut places, mut seen): (Vec<Place>, Vec<Seen>) = (Vec::with_capacity(ranks.len()), Vec::new());
+        let (first, grid) = (starts[ranks.start] as usize, V::constant(frame.grid.force_origin()));
+        let mut places: Vec<Place> = Vec::with_capacity(ranks.len());
+        let mut seen: Vec<Seen<O::One>> = Vec::new();
         for rank in ranks {
             let (i, before) = (near.list.owner(near.list.slots()[rank]), seen.len());
             let from = t[i] as usize;
             for (&n, entry) in near.list.row(rank).iter().zip(starts[rank] as usize - first..) {
-                let (kind, d) = (t[near.list.owner(n)] as usize, near.vector(frame.cell, i, n));
+                let (j, d) = (near.list.owner(n), near.vector(frame.cell, i, n));
+                let kind = t[j] as usize;
                 if sight.sees(from, kind, d[0] * d[0] + d[1] * d[1] + d[2] * d[2]) {
-                    seen.push((entry, kind, d));
+                    seen.push((entry, kind, frame.between(i, j, d)));
                 }
             }
             places.push((rank, from, before..seen.len()));
@@ -126,7 +154,8 @@ impl<E: SiteEnergy> Kernel<f64> for Alike<'_, E> {
         };
         places.sort_by(|a, b| alike(a, b).then(a.0.cmp(&b.0)));
 
-        let (mut tape, mut adjoints) = (InlineTape::<V>::default(), Adjoints::default());
+        type On<V, O> = InlineTape<<O as Order>::Quantity<V>>;
+        let (mut tape, mut adjoints) = (On::<V, O>::default(), Adjoints::default());
         let p = &p.rows::<V::Parameter, E::Prepared<V::Parameter>>(|x| V::constant(x).parameter());
         for places in places.chunk_by(|a, b| alike(a, b).is_eq()).flat_map(|alike| alike.chunks(V::WIDTH)) {
             let (_, from, near) = &places[0];
@@ -134,22 +163,25 @@ impl<E: SiteEnergy> Kernel<f64> for Alike<'_, E> {
             let seen = |k: usize, m: usize| &seen[places[if k < places.len() { k } else { 0 }].2.start + m];
             tape.reset();
             let place = |m: usize| {
-                let [x, y, z] = [0, 1, 2].map(|c| tape.variable(V::gather(|k| seen(k, m).2[c])));
+                let [x, y, z] =
+                    [0, 1, 2].map(|c| tape.variable(O::Quantity::<V>::gather(|k| seen(k, m).2[c])));
                 let vector = Vec3::new(x, y, z);
                 SiteNeighbor { vector, distance: vector.norm_squared().sqrt(), kind: seen(0, m).1 }
             };
-            let neighbors: Vec<SiteNeighbor<Var<V, InlineTape<V>>>> = (0..near.len()).map(place).collect();
-            let e = site::<E, Var<V, InlineTape<V>>, V::Parameter>(&sight.types, *from, &neighbors, p);
+            let neighbors: Vec<SiteNeighbor<Var<O::Quantity<V>, On<V, O>>>> =
+                (0..near.len()).map(place).collect();
+            let e = O::Quantity::<V>::site::<E>(&sight.types, *from, &neighbors, p);
             tape.gradient_into(e, &mut adjoints);
             for k in (0..places.len()).filter(|_| frame.sums) {
-                sums.add_energy(e.value().lane(k));
+                sums.add_energy(e.value().result().lane(k));
             }
             for (m, n) in neighbors.iter().enumerate() {
-                let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| -adjoints.of(x));
+                let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| (-adjoints.of(x)).rounded(grid));
+                let f = O::Quantity::<V>::spill(f);
                 for k in 0..places.len() {
                     let (entry, _, d) = seen(k, m);
-                    let f = frame.grid.force(f.map(|f| f.lane(k)));
-                    shares[*entry] = f;
+                    let f = [f[0][k], f[1][k], f[2][k]];
+                    shares[*entry] = f.map(|f| f.result());
                     if frame.sums {
                         sums.add_virial(*d, f);
                     }

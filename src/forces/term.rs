@@ -5,10 +5,12 @@
 //! Generic methods cannot be called through a pointer, so a law is erased once per term, as a
 //! [`Term`].
 
+use super::order::{Order, Quantity, Tangents, Values};
 use super::parameters::{ParameterTable, PreparedTable};
+use super::slopes::Slopes;
 use super::view::{Frame, View};
-use crate::autodiff::{Dual, Var};
-use potentials::{Coefficient, Energy, Scalar};
+use crate::autodiff::{Adjoints, Dual, Number, Tape, Var};
+use potentials::{Coefficient, Energy, Record, Scalar};
 use std::any::Any;
 
 /// The prepared parameters of a law's energy.
@@ -56,24 +58,24 @@ impl Sums {
         self.high[k] = sum;
         self.low[k] += (a - (sum - b)) + (x - b);
     }
-    /// Adds an energy.
+    /// Adds an energy (or its tangent).
     #[inline(always)]
-    pub fn add_energy(&mut self, e: f64) {
-        self.put(0, (e + self.origin) - self.origin);
+    pub fn add_energy<Y: Quantity<f64>>(&mut self, e: Y) {
+        self.put(0, (e.result() + self.origin) - self.origin);
     }
-    /// Adds the virial d ⊗ f of a force f on an atom at d from its partner.
+    /// Adds the virial d ⊗ f of a force f on an atom at d from its partner (or its tangent).
     #[inline(always)]
-    pub fn add_virial(&mut self, d: [f64; 3], f: [f64; 3]) {
+    pub fn add_virial<Y: Quantity<f64>>(&mut self, d: [Y; 3], f: [Y; 3]) {
         let w = [
             d[0] * f[0],
             d[1] * f[1],
             d[2] * f[2],
-            0.5 * (d[0] * f[1] + d[1] * f[0]),
-            0.5 * (d[0] * f[2] + d[2] * f[0]),
-            0.5 * (d[1] * f[2] + d[2] * f[1]),
+            (d[0] * f[1] + d[1] * f[0]) * 0.5,
+            (d[0] * f[2] + d[2] * f[0]) * 0.5,
+            (d[1] * f[2] + d[2] * f[1]) * 0.5,
         ];
         for (k, w) in w.into_iter().enumerate() {
-            self.put(k + 1, (w + self.origin) - self.origin);
+            self.put(k + 1, (w.result() + self.origin) - self.origin);
         }
     }
     /// Adds numbers that are on the grid already.
@@ -131,8 +133,14 @@ pub trait Law: Send + Sync + 'static {
     where
         Self: Sized;
 
-    /// Energy, forces and virial, each interaction differentiated by itself.
-    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink);
+    /// Energy, forces and virial, each interaction differentiated by itself; or their tangents, of atoms that move along
+    /// the frame's [direction](Frame::direction).
+    fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink)
+    where
+        Self: Sized;
+
+    /// Derivatives of the energy in the fields of all prepared rows, and in charges.
+    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes);
 
     /// Whether it is a function of vectors between atoms, so that moving all of them alike changes nothing. Where that
     /// is not so by construction, it may still be found out.
@@ -201,6 +209,16 @@ pub struct Closest {
     pub distance: f64,
 }
 
+/// What [`Term::slopes`] returns.
+pub struct TermSlopes {
+    /// The derivatives in each of the user's numbers, and whether it takes part in anything.
+    pub parameters: Vec<(Dual<f64>, bool)>,
+    /// The derivatives in the charges of the atoms.
+    pub charges: Vec<Dual<f64>>,
+    /// Whether they take part in anything.
+    pub charged: Vec<bool>,
+}
+
 /// A law whose type is forgotten.
 pub trait Term: Any + Send + Sync {
     /// Its name: the energy's key in the input.
@@ -222,10 +240,20 @@ pub trait Term: Any + Send + Sync {
         parameters: Option<&[Var<'t>]>,
         charges: Option<&[Var<'t>]>,
     ) -> Var<'t>;
-    /// The energy on a tape of dual numbers: forward over reverse.
-    fn record_nested<'t>(&self, view: &View<Var<'t, Dual<f64>>>) -> Var<'t, Dual<f64>>;
+    /// The same on a tape of dual numbers: forward over reverse.
+    fn record_nested<'t>(
+        &self,
+        view: &View<Var<'t, Dual<f64>>>,
+        parameters: Option<&[Var<'t, Dual<f64>>]>,
+        charges: Option<&[Var<'t, Dual<f64>>]>,
+    ) -> Var<'t, Dual<f64>>;
     /// Energy, forces and virial.
     fn fused(&mut self, frame: &Frame, sink: &mut Sink);
+    /// How they change along the frame's [direction](Frame::direction).
+    fn tangents(&mut self, frame: &Frame, sink: &mut Sink);
+    /// ∂E/∂θ of its parameters and ∂E/∂q of all atoms (with what follows for the charges that were given), and how they
+    /// change along the frame's [direction](Frame::direction).
+    fn slopes(&self, frame: &Frame) -> TermSlopes;
     /// See [`Law::translates`].
     fn translates(&self) -> bool;
     /// See [`Law::reach`].
@@ -254,6 +282,14 @@ impl<L: Law> Entry<L> {
     /// The law, and the parameters that it is evaluated with.
     pub fn parts(&mut self) -> (&mut L, &PreparedTable) {
         (&mut self.law, &self.prepared)
+    }
+    /// The energy, whose parameters and charges are variables where given.
+    fn recorded<S: Number>(&self, view: &View<S>, parameters: Option<&[S]>, charges: Option<&[S]>) -> S {
+        // (constants on a tape leave no trace, so that one compiled text serves both cases)
+        let theta = or_constants(parameters, self.parameters.values());
+        let charges = or_constants(charges, view.frame.charges);
+        let prepared = self.parameters.prepared::<L::Energy, S>(&theta);
+        self.law.total::<S, S>(view, &prepared, &charges)
     }
 }
 
@@ -284,17 +320,46 @@ impl<L: Law> Term for Entry<L> {
         parameters: Option<&[Var<'t>]>,
         charges: Option<&[Var<'t>]>,
     ) -> Var<'t> {
-        // (constants on the tape leave no trace, so that one compiled text serves both cases)
-        let theta = or_constants(parameters, self.parameters.values());
-        let charges = or_constants(charges, view.frame.charges);
-        let prepared = self.parameters.prepared::<L::Energy, Var<'t>>(&theta);
-        self.law.total::<Var<'t>, Var<'t>>(view, &prepared, &charges)
+        self.recorded(view, parameters, charges)
     }
-    fn record_nested<'t>(&self, view: &View<Var<'t, Dual<f64>>>) -> Var<'t, Dual<f64>> {
-        self.law.total::<Var<'t, Dual<f64>>, f64>(view, &self.prepared.rows(|x| x), view.frame.charges)
+    fn record_nested<'t>(
+        &self,
+        view: &View<Var<'t, Dual<f64>>>,
+        parameters: Option<&[Var<'t, Dual<f64>>]>,
+        charges: Option<&[Var<'t, Dual<f64>>]>,
+    ) -> Var<'t, Dual<f64>> {
+        self.recorded(view, parameters, charges)
     }
     fn fused(&mut self, frame: &Frame, sink: &mut Sink) {
-        self.law.fused(frame, &self.prepared, sink);
+        self.law.fused::<Values>(frame, &self.prepared, sink);
+    }
+    fn tangents(&mut self, frame: &Frame, sink: &mut Sink) {
+        self.law.fused::<Tangents>(frame, &self.prepared, sink);
+    }
+    fn slopes(&self, frame: &Frame) -> TermSlopes {
+        let mut slopes = Slopes::new(&self.prepared, frame.atoms.len());
+        self.law.slopes(frame, &self.prepared, &mut slopes);
+        // back through preparation and mixing
+        let tape = Tape::new();
+        let theta: Vec<_> = self.parameters.values().iter().map(|&x| tape.variable(x)).collect();
+        let prepared = self.parameters.prepared::<L::Energy, Var>(&theta);
+        let (mut values, mut tangents, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+        for (row, fields) in prepared.iter().enumerate() {
+            for k in 0..self.prepared.width() {
+                let Some(slope) = slopes.field(row, k) else { continue };
+                let field = fields.field(k);
+                values.push((field, slope.value));
+                tangents.push((field, slope.tangent));
+                parts.push(field);
+            }
+        }
+        let known = tape.dependencies(tape.sum(&parts));
+        let mut adjoints = [Adjoints::default(), Adjoints::default()];
+        tape.backward(&values, &mut adjoints[0]);
+        tape.backward(&tangents, &mut adjoints[1]);
+        let [of, along] = &adjoints;
+        let each = theta.iter().map(|&x| (Dual::new(of.of(x), along.of(x)), known[x.node() as usize]));
+        TermSlopes { parameters: each.collect(), charges: slopes.charges, charged: slopes.charged }
     }
     fn translates(&self) -> bool {
         self.law.translates()
@@ -305,9 +370,9 @@ impl<L: Law> Term for Entry<L> {
 }
 
 /// The variables, or constants of these values.
-fn or_constants<'t>(variables: Option<&[Var<'t>]>, values: &[f64]) -> Vec<Var<'t>> {
+fn or_constants<S: Scalar>(variables: Option<&[S]>, values: &[f64]) -> Vec<S> {
     match variables {
         Some(v) => v.to_vec(),
-        None => values.iter().map(|&x| Var::constant(x)).collect(),
+        None => values.iter().map(|&x| S::constant(x)).collect(),
     }
 }

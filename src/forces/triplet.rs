@@ -4,14 +4,17 @@
 #![allow(unsafe_code)]
 
 use super::chunks::{LANES, Totals, spill};
+use super::order::{Order, Quantity};
 use super::pair::{Blocks, Derived, seeded};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::{Shares, Sight, Sites};
+use super::slopes::{Slopes, fixed};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
 use crate::autodiff::{Dual, StackTape, StackVar};
 use potentials::{Coefficient, Distance, Energy, Mask, Record, Scalar, TripletEnergy, Vec3};
+use std::any::Any;
 use std::marker::PhantomData;
 
 /// For each triple of types (centre, neighbour, other neighbour) the row of its parameters, or `NO_ROW`.
@@ -45,33 +48,71 @@ pub trait Formula: Send + Sync + 'static {
     fn neighbors<V: Lanes>(r2: V, p: &Parameters<Self, V::Parameter>) -> [Dual<V>; 2];
     /// Energies of two neighbours, and the derivatives in the numbers given: the vectors to both, and their features.
     fn triplets<V: Lanes>(x: [V; 8], p: &Parameters<Self, V::Parameter>) -> (V, [V; 8]);
+    /// The former with tangents: derived, whoever has written the other.
+    #[inline(always)]
+    fn tangents_of_neighbors<V: Lanes>(
+        r2: Dual<V>,
+        p: &Parameters<Self, V::Parameter>,
+    ) -> [Dual<Dual<V>>; 2] {
+        derived_neighbors::<Self::Energy, V, _>(r2, p)
+    }
+    /// And so for the latter.
+    #[inline(always)]
+    fn tangents_of_triplets<V: Lanes>(
+        x: [Dual<V>; 8],
+        p: &Parameters<Self, V::Parameter>,
+    ) -> (Dual<V>, [Dual<V>; 8]) {
+        derived_triplets::<Self::Energy, V, _>(x, p)
+    }
 }
 
 /// The parameters of a formula.
-type Parameters<F, T> = <<F as Formula>::Energy as Energy>::Prepared<T>;
+pub type Parameters<F, T> = <<F as Formula>::Energy as Energy>::Prepared<T>;
 
 impl<E: TripletEnergy> Formula for Derived<E> {
     type Energy = E;
     #[inline(always)]
     fn neighbors<V: Lanes>(r2: V, p: &E::Prepared<V::Parameter>) -> [Dual<V>; 2] {
-        let r = Distance::from_squared(seeded(r2));
-        [E::pair::<Dual<V>, V::Parameter>(r, p), E::feature::<Dual<V>, V::Parameter>(r, p)]
+        derived_neighbors::<E, V, _>(r2, p)
     }
     #[inline(always)]
     fn triplets<V: Lanes>(x: [V; 8], p: &E::Prepared<V::Parameter>) -> (V, [V; 8]) {
-        // (a tape of these triplets only, so that it can dissolve into registers)
-        let tape = StackTape::<V, CAPACITY>::new();
-        let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(x);
-        let cos = cosine(Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
-        let e = E::triplet::<StackVar<V, CAPACITY>, V::Parameter>(cos, ga, gb, p);
-        (e.value(), tape.gradient_in_registers(e))
+        derived_triplets::<E, V, _>(x, p)
     }
+}
+
+#[inline(always)]
+fn derived_neighbors<E: TripletEnergy, V: Lanes, X: Scalar>(
+    r2: X,
+    p: &E::Prepared<V::Parameter>,
+) -> [Dual<X>; 2]
+where
+    V::Parameter: Coefficient<Dual<X>>,
+{
+    let r = Distance::from_squared(seeded(r2));
+    [E::pair::<Dual<X>, V::Parameter>(r, p), E::feature::<Dual<X>, V::Parameter>(r, p)]
+}
+
+#[inline(always)]
+fn derived_triplets<E: TripletEnergy, V: Lanes, X: Scalar>(
+    x: [X; 8],
+    p: &E::Prepared<V::Parameter>,
+) -> (X, [X; 8])
+where
+    V::Parameter: for<'t> Coefficient<StackVar<'t, X, CAPACITY>>,
+{
+    // (a tape of these triplets only, so that it can dissolve into registers)
+    let tape = StackTape::<X, CAPACITY>::new();
+    let [ax, ay, az, bx, by, bz, ga, gb] = tape.restart(x);
+    let cos = cosine(Vec3::new(ax, ay, az), Vec3::new(bx, by, bz));
+    let e = E::triplet::<StackVar<X, CAPACITY>, V::Parameter>(cos, ga, gb, p);
+    (e.value(), tape.gradient_in_registers(e))
 }
 
 /// A triplet energy between atoms of certain types. (Another formula than the derived one is for benchmarks.)
 pub struct TripletLaw<E: TripletEnergy, F = Derived<E>> {
     sight: Sight,
-    shares: Shares<Vec<Known>>,
+    shares: Shares<Vec<Known<f64>>>,
     energy: PhantomData<(E, F)>,
 }
 
@@ -93,15 +134,15 @@ struct Feature<S> {
 }
 
 /// The same in plain numbers: feature, −2 d(feature)/dr², and what the triplets have asked of it so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Known {
+#[derive(Clone, Copy, Debug)]
+struct Known<Y> {
     entry: usize,
     kind: usize,
-    vector: [f64; 3],
-    r2: f64,
-    feature: f64,
-    slope: f64,
-    adjoint: f64,
+    vector: [Y; 3],
+    r2: Y,
+    feature: Y,
+    slope: Y,
+    adjoint: Y,
 }
 
 /// The cosine of the angle between two vectors.
@@ -207,15 +248,37 @@ impl<E: TripletEnergy, F: Formula<Energy = E>> Law for TripletLaw<E, F> {
         total
     }
 
-    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { sight, shares, .. } = self;
-        let body = &|sites: Sites, found: &mut Vec<Known>| {
-            frame.double(Triplets::<F> { sites, found, formula: PhantomData });
+        let body = &|sites: Sites, found: &mut Vec<Known<f64>>| {
+            // (for values there is memory at hand)
+            let mut fresh = Vec::new();
+            let found = (found as &mut dyn Any).downcast_mut().unwrap_or(&mut fresh);
+            frame.double::<O, _>(Triplets::<O, F> { sites, found, formula: PhantomData });
         };
         shares.each_site(frame, sight, p, sink, body);
         if F::FORCES {
             shares.collect(frame, sight, sink);
         }
+    }
+
+    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
+        let (near, t) = (&frame.lists[self.sight.list], &frame.atoms.types);
+        let rows: Vec<usize> = (0..p.count()).collect();
+        out.each_chunk(p, t.len(), true, &|range, out| {
+            for i in range {
+                out.interaction::<E>(&rows, |_, p| {
+                    let neighbors = near.row(i).iter().map(|&n| {
+                        let (j, d) = (near.list.owner(n), near.vector(frame.cell, i, n));
+                        let [x, y, z] = frame.between(i, j, d).map(fixed);
+                        (t[j] as usize, Vec3::new(x, y, z))
+                    });
+                    let (kind, mut found) = (t[i] as usize, Vec::new());
+                    let pairs = features::<E, _, _>(&self.sight, kind, neighbors, p, &mut found);
+                    pairs + triplets::<E, _, _>(&self.sight.types, kind, &found, p)
+                });
+            }
+        });
     }
 
     fn reach(&self) -> Option<Reach<'_>> {
@@ -224,24 +287,24 @@ impl<E: TripletEnergy, F: Formula<Energy = E>> Law for TripletLaw<E, F> {
 }
 
 /// The triplets around some atoms, as many at a time as there are lanes.
-struct Triplets<'a, F> {
+struct Triplets<'a, O: Order, F> {
     sites: Sites<'a>,
     /// Memory for the neighbours of an atom.
-    found: &'a mut Vec<Known>,
+    found: &'a mut Vec<Known<O::One>>,
     formula: PhantomData<F>,
 }
 
-impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
+impl<O: Order, F: Formula> Kernel<f64> for Triplets<'_, O, F> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
         let Self { sites: Sites { frame, near, sight, p, ranks, shares, sums }, found, .. } = self;
         let types = &sight.types;
         let (list, t) = (&near.list, &frame.atoms.types);
-        let (starts, mut blocks) = (list.starts(), Blocks::<V>::new(frame, near));
+        let (starts, mut blocks) = (list.starts(), Blocks::<V, O::Quantity<V>>::new(frame, near));
         let farthest = V::constant(sight.reach2.iter().fold(0.0, |m: f64, &r| m.max(r)));
-        let (zero, grid) = (V::constant(0.0), V::constant(frame.grid.force_origin()));
-        let rounded = |f: V| (f + grid) - grid;
+        let grid = V::constant(frame.grid.force_origin());
+        let (zero, nothing) = (O::Quantity::<V>::constant(0.0), O::One::constant(0.0));
         let first = starts[ranks.start] as usize;
         let mut totals = Totals::<V>::new(frame.grid);
         for rank in ranks {
@@ -253,44 +316,53 @@ impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
             let row = starts[rank] as usize;
             while let Some(block) = blocks.next() {
                 // (few neighbours are in reach of such an energy)
-                let mut close = V::bits(block.r2.lt(farthest) & block.own());
+                let mut close = V::bits(block.r2.value().lt(farthest) & block.own());
                 if close == 0 {
                     continue;
                 }
                 let [x, y, z] = block.vector;
-                let [x, y, z, r2] = spill([x, y, z, block.r2]);
+                let [x, y, z, r2] = O::Quantity::<V>::spill([x, y, z, block.r2]);
                 while close != 0 {
                     let k = close.trailing_zeros() as usize;
                     close &= close - 1;
                     let other = if near.kinds.is_empty() { 0 } else { near.kinds[block.entry + k] as usize };
-                    if sight.sees(kind, other, r2[k]) {
-                        let (entry, vector) = (block.entry + k - row, [x[k], y[k], z[k]]);
-                        found.push(Known { entry, kind: other, vector, r2: r2[k], ..Known::default() });
+                    if sight.sees(kind, other, r2[k].value()) {
+                        found.push(Known {
+                            entry: block.entry + k - row,
+                            kind: other,
+                            vector: [x[k], y[k], z[k]],
+                            r2: r2[k],
+                            feature: nothing,
+                            slope: nothing,
+                            adjoint: nothing,
+                        });
                     }
                 }
             }
             // features, and the pair energies
             for block in found.chunks_mut(V::WIDTH) {
                 let at = |k: usize| &block[if k < block.len() { k } else { 0 }];
-                let r2 = V::gather(|k| at(k).r2);
+                let r2 = O::Quantity::<V>::gather(|k| at(k).r2);
                 let row = |k: usize| types.row(kind, at(k).kind, at(k).kind).unwrap_or(0);
                 let q: Parameters<F, V::Parameter> = p.gather::<V, _>(row);
-                let [e, g] = F::neighbors(r2, &q);
+                let [e, g] = O::Quantity::<V>::neighbors::<F>(r2, &q);
                 if !F::FORCES {
                     totals.add_energy(V::first(block.len()), e.value * 0.5);
-                    let [feature] = spill([g.value]);
+                    let [feature] = O::Quantity::<V>::spill([g.value]);
                     block.iter_mut().zip(feature).for_each(|(a, feature)| a.feature = feature);
                     continue;
                 }
                 let half = e.tangent * 0.5;
-                let along = |c: usize| V::gather(|k| at(k).vector[c]);
+                let along = |c: usize| O::Quantity::<V>::gather(|k| at(k).vector[c]);
                 let d = [along(0), along(1), along(2)];
-                let f = [rounded(half * d[0]), rounded(half * d[1]), rounded(half * d[2])];
+                let f =
+                    [(half * d[0]).rounded(grid), (half * d[1]).rounded(grid), (half * d[2]).rounded(grid)];
                 if frame.sums {
                     let own = V::first(block.len());
                     totals.add(own, e.value * 0.5, d, f);
                 }
-                let [feature, slope, x, y, z] = spill([g.value, g.tangent, f[0], f[1], f[2]]);
+                let [feature, slope] = O::Quantity::<V>::spill([g.value, g.tangent]);
+                let [x, y, z] = spill([f[0].result(), f[1].result(), f[2].result()]);
                 for (k, a) in block.iter_mut().enumerate() {
                     (a.feature, a.slope) = (feature[k], slope[k]);
                     shares[a.entry] = [x[k], y[k], z[k]];
@@ -313,38 +385,44 @@ impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
                 }
                 let at = |k: usize| block[if k < filled { k } else { 0 }];
                 let q: Parameters<F, V::Parameter> = p.gather::<V, _>(|k| at(k).2);
-                let mut input = [[0.0; LANES]; 8];
+                let mut input = [[[0.0; LANES]; 8]; 2];
                 for k in 0..V::WIDTH {
                     let (a, b) = (&found[at(k).0], &found[at(k).1]);
                     let [x, y, z] = a.vector;
                     let [u, v, w] = b.vector;
-                    for (input, x) in input.iter_mut().zip([x, y, z, u, v, w, a.feature, b.feature]) {
-                        input[k] = x;
+                    for (n, x) in [x, y, z, u, v, w, a.feature, b.feature].into_iter().enumerate() {
+                        input[0][n][k] = x.value();
+                        if O::TANGENTS {
+                            input[1][n][k] = x.result();
+                        }
                     }
                 }
                 let mut numbers = [zero; 8];
-                for (number, input) in numbers.iter_mut().zip(&input) {
+                for (n, number) in numbers.iter_mut().enumerate() {
                     // SAFETY: there are at most `LANES` lanes
-                    *number = unsafe { V::load(input.as_ptr()) };
+                    let [value, tangent] =
+                        unsafe { [V::load(input[0][n].as_ptr()), V::load(input[1][n].as_ptr())] };
+                    *number = O::Quantity::<V>::new(value, tangent);
                 }
                 let input = numbers;
-                let (e, g) = F::triplets(input, &q);
+                let (e, g) = O::Quantity::<V>::triplets::<F>(input, &q);
                 if !F::FORCES {
                     totals.add_energy(V::first(filled), e);
                     continue;
                 }
-                let f: [V; 6] = std::array::from_fn(|c| rounded(-g[c]));
+                let f: [O::Quantity<V>; 6] = std::array::from_fn(|c| (-g[c]).rounded(grid));
                 if frame.sums {
                     let own = V::first(filled);
                     let [ax, ay, az, bx, by, bz, ..] = input;
                     totals.add(own, e, [ax, ay, az], [f[0], f[1], f[2]]);
                     totals.add(own, zero, [bx, by, bz], [f[3], f[4], f[5]]);
                 }
-                let (f, asked) = (spill(f), spill([g[6], g[7]]));
+                let f = spill(std::array::from_fn::<V, 6, _>(|c| f[c].result()));
+                let asked = O::Quantity::<V>::spill([g[6], g[7]]);
                 for (k, &(a, b, _)) in block[..filled].iter().enumerate() {
                     for (x, first, asked) in [(a, 0, &asked[0]), (b, 3, &asked[1])] {
                         let x = &mut found[x];
-                        x.adjoint += asked[k];
+                        x.adjoint = x.adjoint + asked[k];
                         let share = &mut shares[x.entry];
                         for c in 0..3 {
                             share[c] += f[first + c][k];
@@ -358,9 +436,10 @@ impl<F: Formula> Kernel<f64> for Triplets<'_, F> {
             }
             // what the triplets ask of the features goes on to the distances
             for a in found.iter() {
-                let f = frame.grid.force(a.vector.map(|x| a.adjoint * a.slope * x));
+                let asked = a.adjoint * a.slope;
+                let f = a.vector.map(|x| (asked * x).rounded(frame.grid.force_origin()));
                 for c in 0..3 {
-                    shares[a.entry][c] += f[c];
+                    shares[a.entry][c] += f[c].result();
                 }
                 if frame.sums {
                     sums.add_virial(a.vector, f);

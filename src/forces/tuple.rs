@@ -4,7 +4,9 @@
 #![allow(unsafe_code)]
 
 use super::chunks::{CHUNK, LANES, Totals, each_atom, each_chunk, spill};
+use super::order::{Order, Quantity};
 use super::parameters::PreparedTable;
+use super::slopes::{Slopes, fixed};
 use super::term::{Law, Prepared, Sink, Sums};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
@@ -65,18 +67,18 @@ impl<E: TupleEnergy<N>, const N: usize> TupleEnergy<N> for OfPositions<E> {
 
 /// The positions of a tuple as variables of a tape: the first is the origin.
 #[inline(always)]
-fn place<'t, V: Lanes, const N: usize>(
-    tape: &'t StackTape<V, CAPACITY>,
-    x: &[[V; 3]; N],
-) -> [Vec3<StackVar<'t, V, CAPACITY>>; N] {
-    let mut flat = [V::constant(0.0); 12];
+fn place<'t, X: Scalar, const N: usize>(
+    tape: &'t StackTape<X, CAPACITY>,
+    x: &[[X; 3]; N],
+) -> [Vec3<StackVar<'t, X, CAPACITY>>; N] {
+    let mut flat = [X::constant(0.0); 12];
     for a in 1..N {
         for c in 0..3 {
             flat[3 * a - 3 + c] = x[a][c];
         }
     }
     let v = tape.restart(flat);
-    let zero = StackVar::<V, CAPACITY>::constant(0.0);
+    let zero = StackVar::<X, CAPACITY>::constant(0.0);
     let mut place = [Vec3::new(zero, zero, zero); N];
     for a in 1..N {
         place[a] = Vec3::new(v[3 * a - 3], v[3 * a - 2], v[3 * a - 1]);
@@ -86,8 +88,8 @@ fn place<'t, V: Lanes, const N: usize>(
 
 /// The derivatives in all positions but the first.
 #[inline(always)]
-fn positions<V: Lanes, const N: usize>(gradient: [V; 12]) -> [[V; 3]; N] {
-    let mut x = [[V::constant(0.0); 3]; N];
+fn positions<X: Scalar, const N: usize>(gradient: [X; 12]) -> [[X; 3]; N] {
+    let mut x = [[X::constant(0.0); 3]; N];
     for a in 1..N {
         for c in 0..3 {
             x[a][c] = gradient[3 * a - 3 + c];
@@ -97,31 +99,70 @@ fn positions<V: Lanes, const N: usize>(gradient: [V; 12]) -> [[V; 3]; N] {
 }
 
 /// An energy of N bonded atoms, and how it is differentiated: in a distance, or in the positions.
-pub trait Bonded<const N: usize>: TupleEnergy<N> {
+pub trait Bonded<const N: usize>: TupleEnergy<N> + Sized {
     /// Whether there are forces. (What energies alone cost is for benchmarks.)
     const FORCES: bool = true;
     /// The energy, and its derivatives in the positions (but the first, which is the origin).
     fn gradient<V: Lanes>(x: &[[V; 3]; N], p: &Self::Prepared<V::Parameter>) -> (V, [[V; 3]; N]);
+    /// The same with tangents: derived, whoever has written the other.
+    #[inline(always)]
+    fn tangents<V: Lanes>(
+        x: &[[Dual<V>; 3]; N],
+        p: &Self::Prepared<V::Parameter>,
+    ) -> (Dual<V>, [[Dual<V>; 3]; N]) {
+        in_positions::<Self, V, _, N>(x, p)
+    }
 }
 
 impl<E: BondEnergy> Bonded<2> for OfBond<E> {
     #[inline(always)]
     fn gradient<V: Lanes>(x: &[[V; 3]; 2], p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; 2]) {
-        let [x, y, z] = x[1];
-        // (the seed 2 makes the tangent 2 dE/dr²: by it and the vector the derivative in the position)
-        let r2 = Dual::new(x.fma(x, y.fma(y, z * z)), V::constant(2.0));
-        let e = E::energy::<Dual<V>, V::Parameter>(Distance::from_squared(r2), p);
-        (e.value, [[V::constant(0.0); 3], [e.tangent * x, e.tangent * y, e.tangent * z]])
+        in_distance::<E, V, V>(x, p)
+    }
+    #[inline(always)]
+    fn tangents<V: Lanes>(
+        x: &[[Dual<V>; 3]; 2],
+        p: &E::Prepared<V::Parameter>,
+    ) -> (Dual<V>, [[Dual<V>; 3]; 2]) {
+        in_distance::<E, V, Dual<V>>(x, p)
     }
 }
 
 impl<E: TupleEnergy<N>, const N: usize> Bonded<N> for OfPositions<E> {
     #[inline(always)]
     fn gradient<V: Lanes>(x: &[[V; 3]; N], p: &E::Prepared<V::Parameter>) -> (V, [[V; 3]; N]) {
-        let tape = StackTape::<V, CAPACITY>::new();
-        let e = E::energy::<StackVar<V, CAPACITY>, V::Parameter>(place(&tape, x), p);
-        (e.value(), positions(tape.gradient_in_registers(e)))
+        in_positions::<E, V, V, N>(x, p)
     }
+}
+
+/// The energy of a bond, differentiated by its distance.
+#[inline(always)]
+fn in_distance<E: BondEnergy, V: Lanes, X: Quantity<V>>(
+    x: &[[X; 3]; 2],
+    p: &E::Prepared<V::Parameter>,
+) -> (X, [[X; 3]; 2])
+where
+    V::Parameter: Coefficient<Dual<X>>,
+{
+    let [x, y, z] = x[1];
+    // (the seed 2 makes the tangent 2 dE/dr²: by it and the vector the derivative in the position)
+    let r2 = Dual::new(X::square_of([x, y, z]), X::constant(2.0));
+    let e = E::energy::<Dual<X>, V::Parameter>(Distance::from_squared(r2), p);
+    (e.value, [[X::constant(0.0); 3], [e.tangent * x, e.tangent * y, e.tangent * z]])
+}
+
+/// The energy of N positions, differentiated on a stack tape.
+#[inline(always)]
+fn in_positions<E: TupleEnergy<N>, V: Lanes, X: Scalar, const N: usize>(
+    x: &[[X; 3]; N],
+    p: &E::Prepared<V::Parameter>,
+) -> (X, [[X; 3]; N])
+where
+    V::Parameter: for<'t> Coefficient<StackVar<'t, X, CAPACITY>>,
+{
+    let tape = StackTape::<X, CAPACITY>::new();
+    let e = E::energy::<StackVar<X, CAPACITY>, V::Parameter>(place(&tape, x), p);
+    (e.value(), positions(tape.gradient_in_registers(e)))
 }
 
 /// The most steps that the energy of one tuple may take on the stack tape. (Up to 64 of them dissolve into registers.)
@@ -192,22 +233,42 @@ impl<E: Bonded<N>, const N: usize> Law for TupleLaw<E, N> {
         })
     }
 
-    fn fused(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
+        out.each_chunk(p, self.atoms.len(), false, &|range, out| {
+            for k in range {
+                let (atoms, row) = (&self.atoms[k], self.rows[k] as usize);
+                let chain = frame.chain(atoms);
+                let place = |a: usize| {
+                    let [x, y, z] = frame.between(atoms[0] as usize, atoms[a] as usize, chain[a]).map(fixed);
+                    Vec3::new(x, y, z)
+                };
+                out.interaction::<E>(&[row], |_, p| E::energy(std::array::from_fn(place), &p[0]));
+            }
+        });
+    }
+
+    fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let Self { atoms, rows, shares, .. } = self;
         let Shares { forces, partial, .. } = shares;
         each_chunk(atoms.len(), forces, N, partial, [&mut sink.sums], &|range, slots, [sums]| {
             let (atoms, rows) = (&atoms[range.clone()], &rows[range]);
-            let mut x = [[[0.0; CHUNK]; 3]; N];
+            let (mut x, mut rates) = ([[[0.0; CHUNK]; 3]; N], [[[0.0; CHUNK]; 3]; N]);
             // (places without a tuple of their own repeat the first)
             for k in 0..atoms.len().next_multiple_of(LANES) {
-                let chain = frame.chain(&atoms[if k < atoms.len() { k } else { 0 }]);
+                let atoms = &atoms[if k < atoms.len() { k } else { 0 }];
+                let chain = frame.chain(atoms);
                 for a in 1..N {
+                    let d = frame.between::<O::One>(atoms[0] as usize, atoms[a] as usize, chain[a]);
                     for c in 0..3 {
-                        x[a][c][k] = chain[a][c];
+                        x[a][c][k] = d[c].value();
+                        if O::TANGENTS {
+                            rates[a][c][k] = d[c].result();
+                        }
                     }
                 }
             }
-            frame.double(Tuples { frame, p, rows, x: &x, slots, sums, energy: PhantomData::<E> });
+            let of = PhantomData::<(O, E)>;
+            frame.double::<O, _>(Tuples { frame, p, rows, x: &x, rates: &rates, slots, sums, of });
         });
         if E::FORCES {
             shares.collect(sink);
@@ -216,52 +277,62 @@ impl<E: Bonded<N>, const N: usize> Law for TupleLaw<E, N> {
 }
 
 /// Some tuples.
-struct Tuples<'a, E, const N: usize> {
+struct Tuples<'a, O, E, const N: usize> {
     frame: &'a Frame<'a>,
     p: &'a PreparedTable,
     rows: &'a [u32],
     /// Their positions relative to the first atom.
     x: &'a [[[f64; CHUNK]; 3]; N],
+    /// How these change, where that is asked for.
+    rates: &'a [[[f64; CHUNK]; 3]; N],
     slots: &'a mut [[f64; 3]],
     sums: &'a mut Sums,
-    energy: PhantomData<E>,
+    of: PhantomData<(O, E)>,
 }
 
-impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
+impl<O: Order, E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, O, E, N> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
-        let Tuples { frame, p, rows, x: places, slots, sums, .. } = self;
+        let Tuples { frame, p, rows, x: places, rates, slots, sums, .. } = self;
+        let zero = O::Quantity::<V>::constant(0.0);
         let (grid, mut totals) = (V::constant(frame.grid.force_origin()), Totals::<V>::new(frame.grid));
         let blocks = rows.chunks(V::WIDTH).zip(slots.chunks_mut(V::WIDTH * N)).enumerate();
         for (block, (rows, slots)) in blocks {
             let q: E::Prepared<V::Parameter> =
                 p.gather::<V, _>(|k| rows[if k < rows.len() { k } else { 0 }] as usize);
-            let (at, mut x) = (block * V::WIDTH, [[V::constant(0.0); 3]; N]);
+            let (at, mut x) = (block * V::WIDTH, [[zero; 3]; N]);
             assert!(at + V::WIDTH <= CHUNK);
             for a in 1..N {
                 for c in 0..3 {
                     // SAFETY: there are as many numbers
-                    x[a][c] = unsafe { V::load(places[a][c].as_ptr().add(at)) };
+                    let place = unsafe { V::load(places[a][c].as_ptr().add(at)) };
+                    let mut rate = place;
+                    if O::TANGENTS {
+                        // SAFETY: as above
+                        rate = unsafe { V::load(rates[a][c].as_ptr().add(at)) };
+                    }
+                    x[a][c] = O::Quantity::<V>::new(place, rate);
                 }
             }
-            let (energy, gradient) = E::gradient(&x, &q);
+            let (energy, gradient) = O::Quantity::<V>::bonded::<E, N>(&x, &q);
             if !E::FORCES {
                 totals.add_energy(V::first(rows.len()), energy);
                 totals.flush_energy(sums);
                 continue;
             }
             // forces, rounded to the grid
-            let mut forces = [[V::constant(0.0); 3]; N];
+            let mut forces = [[zero; 3]; N];
             for a in 1..N {
                 for c in 0..3 {
-                    let f = (grid - gradient[a][c]) - grid;
+                    let f = (-gradient[a][c]).rounded(grid);
                     forces[a][c] = f;
                     forces[0][c] = forces[0][c] - f;
                 }
             }
             for a in 0..N {
-                let [x, y, z] = spill(forces[a]);
+                let [x, y, z] = forces[a];
+                let [x, y, z] = spill([x.result(), y.result(), z.result()]);
                 for (k, slots) in slots.chunks_mut(N).enumerate() {
                     slots[a] = [x[k], y[k], z[k]];
                 }
@@ -269,7 +340,7 @@ impl<E: Bonded<N>, const N: usize> Kernel<f64> for Tuples<'_, E, N> {
             if frame.sums {
                 let own = V::first(rows.len());
                 for a in 1..N {
-                    let e = if a == 1 { energy } else { V::constant(0.0) };
+                    let e = if a == 1 { energy } else { zero };
                     totals.add(own, e, x[a], forces[a]);
                 }
                 totals.flush(sums);

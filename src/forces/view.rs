@@ -1,5 +1,6 @@
 //! Where the atoms are, as plain numbers and as numbers with derivatives.
 
+use super::order::{Direction, Order, Quantity};
 #[cfg(test)]
 use crate::autodiff::lanes::F32x1;
 use crate::autodiff::lanes::{Isa, Kernel};
@@ -22,6 +23,8 @@ pub struct Neighborhood {
     pub single: bool,
     /// Whether there are terms that never do.
     pub double: bool,
+    /// How the atom in each slot moves (three numbers, and one to fill the row), where somebody has asked.
+    pub rates: Vec<[f64; 4]>,
     /// The rows of all atoms in an order of their own, once somebody has asked.
     ordered: OnceLock<Vec<Vec<u32>>>,
 }
@@ -30,7 +33,8 @@ impl Neighborhood {
     /// Of a list, without the pairs that are left out of it, for terms that read it in single precision, never do so, or
     /// both.
     pub fn new(list: VerletList, exclusions: Option<Exclusions>, single: bool, double: bool) -> Self {
-        Self { list, kinds: Vec::new(), exclusions, single, double, ordered: OnceLock::new() }
+        let (kinds, rates, ordered) = (Vec::new(), Vec::new(), OnceLock::new());
+        Self { list, kinds, exclusions, single, double, rates, ordered }
     }
     /// The neighbours of atom i, as slots, by atom and image: an order that does not change from list to list. (For
     /// what is not in a hurry: all rows are put in order when the first is asked for.)
@@ -74,6 +78,14 @@ impl Neighborhood {
         if !mixed || self.double {
             self.list.refresh(positions, cell, |atom| charges[atom]);
         }
+    }
+    /// Notes how the atom in each slot moves.
+    pub fn follow(&mut self, direction: &Direction) {
+        let rate = |&atom: &u32| {
+            let [x, y, z] = direction.moves[atom as usize];
+            [x, y, z, 0.0]
+        };
+        self.list.owners().par_iter().with_min_len(4096).map(rate).collect_into_vec(&mut self.rates);
     }
     /// Whether the entry stands for its pair where each pair is to be counted once: the one with j > i, and of an
     /// atom and its own images the lexicographically positive one.
@@ -121,6 +133,12 @@ impl Grid {
     /// 1.5 · 2⁵² steps of 2^exponent.
     pub(super) const fn magic(exponent: i32) -> f64 {
         f64::from_bits(((1023 + 52 + exponent) as u64) << 52 | 1 << 51)
+    }
+    /// For tangents of which the largest is about `size`, or some dozens of times that: steps of 2⁻⁴⁴ of it.
+    pub(super) fn for_tangents(size: f64) -> Grid {
+        let exponent = if size > 0.0 { size.log2().ceil().clamp(-200.0, 900.0) as i32 } else { 0 };
+        let origin = Self::magic(exponent - 44);
+        Grid { force: origin, energy: origin, single: 0.0 }
     }
     /// What sums of forces start from.
     #[inline(always)]
@@ -170,6 +188,8 @@ pub struct Frame<'a> {
     pub precision: Precision,
     /// Whether energies and virial are wanted beside the forces.
     pub sums: bool,
+    /// Where atoms are going, where that is what is asked for.
+    pub direction: Option<Direction<'a>>,
 }
 
 /// Runs a kernel on a set of instructions. In unit tests it runs on one number at a time: the tests from outside run
@@ -186,8 +206,13 @@ macro_rules! on {
 impl Frame<'_> {
     /// Runs a kernel in double precision.
     #[inline]
-    pub fn double<K: Kernel<f64>>(&self, kernel: K) -> K::Output {
-        on!(self.isa, kernel, double, f64)
+    pub fn double<O: Order, K: Kernel<f64>>(&self, kernel: K) -> K::Output {
+        // (what a constant rules out is not compiled)
+        if O::TANGENTS {
+            on!(self.isa, kernel, double_rarely, f64)
+        } else {
+            on!(self.isa, kernel, double, f64)
+        }
     }
     /// Runs a kernel in single precision.
     #[inline]
@@ -201,6 +226,31 @@ impl Frame<'_> {
             true => 0,
             false => self.atoms.types[near.list.owner(near.list.slots()[k])] as usize,
         }
+    }
+    /// A vector from atom i to an image of atom j, which changes as they move.
+    #[inline]
+    pub fn between<Y: Quantity<f64>>(&self, i: usize, j: usize, d: [f64; 3]) -> [Y; 3] {
+        let mut rate = [0.0; 3];
+        if let Some(direction) = &self.direction {
+            let (from, to) = (direction.moves[i], direction.moves[j]);
+            rate = direction.stretch(d);
+            for c in 0..3 {
+                rate[c] += to[c] - from[c];
+            }
+        }
+        [Y::new(d[0], rate[0]), Y::new(d[1], rate[1]), Y::new(d[2], rate[2])]
+    }
+    /// A place of atom i, which changes as it moves.
+    #[inline]
+    pub fn moving<Y: Quantity<f64>>(&self, i: usize, x: [f64; 3]) -> [Y; 3] {
+        let mut rate = [0.0; 3];
+        if let Some(direction) = &self.direction {
+            rate = direction.stretch(x);
+            for c in 0..3 {
+                rate[c] += direction.moves[i][c];
+            }
+        }
+        [Y::new(x[0], rate[0]), Y::new(x[1], rate[1]), Y::new(x[2], rate[2])]
     }
     /// The vector from atom i to the nearest image of atom j.
     #[inline]

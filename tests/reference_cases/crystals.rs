@@ -152,7 +152,7 @@ fn dynamical(k: f64, masses: &[f64]) -> nalgebra::DMatrix<f64> {
             .map(|j| {
                 let mut v = vec![[0.0; 3]; n];
                 v[j][0] = 1.0;
-                let (_, product) =
+                let product =
                     evaluator.hessian_product(&system.cell, &system.positions, &v).expect("a product");
                 nalgebra::DVector::from_fn(n, |i, _| product[i][0] / (masses[i] * masses[j]).sqrt())
             })

@@ -88,6 +88,23 @@ impl Isa {
             _ => kernel.run::<f64>(),
         }
     }
+    /// The same, compiled for fewer instructions: those of SSE2 give way to one number at a time. For what is seldom asked
+    /// for and long.
+    ///
+    /// # Panics
+    /// As [`double`](Isa::double).
+    #[inline]
+    pub fn double_rarely<K: Kernel<f64>>(self, kernel: K) -> K::Output {
+        self.check();
+        match self {
+            // SAFETY: `check` has found the instructions
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { compiled::avx2::<super::x86::F64x4, K, f64>(kernel) },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { compiled::avx512::<super::x86::F64x8, K, f64>(kernel) },
+            _ => kernel.run::<f64>(),
+        }
+    }
     /// Runs a kernel in single precision.
     ///
     /// # Panics

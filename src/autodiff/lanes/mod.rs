@@ -339,6 +339,7 @@ pub trait Parameter<V: Lanes>:
     + for<'t> Coefficient<Var<'t, V>>
     + for<'t> Coefficient<Var<'t, V, InlineTape<V>>>
     + for<'t> Coefficient<Var<'t, Dual<V>>>
+    + for<'t> Coefficient<Var<'t, Dual<V>, InlineTape<Dual<V>>>>
     + OnStack<V, 16>
     + OnStack<V, 32>
     + OnStack<V, 64>
@@ -358,6 +359,7 @@ impl<V: Lanes, P> Parameter<V> for P where
         + for<'t> Coefficient<Var<'t, V>>
         + for<'t> Coefficient<Var<'t, V, InlineTape<V>>>
         + for<'t> Coefficient<Var<'t, Dual<V>>>
+        + for<'t> Coefficient<Var<'t, Dual<V>, InlineTape<Dual<V>>>>
         + OnStack<V, 16>
         + OnStack<V, 32>
         + OnStack<V, 64>
