@@ -21,6 +21,7 @@ mod explain;
 mod minimize;
 mod new;
 mod plot;
+mod response;
 mod run;
 
 use crate::catalog::Catalog;
@@ -59,6 +60,12 @@ enum Command {
     Plot(plot::Plot),
     /// Find the nearest minimum of the energy
     Minimize(minimize::Minimize),
+    /// Normal modes, vibrational spectra, phonons and what follows for heat and free energy
+    Modes(response::modes::Modes),
+    /// Elastic constants, with atoms free to follow a strain
+    Elastic(response::elastic::Elastic),
+    /// How results depend on every parameter
+    Sensitivity(response::sensitivity::Sensitivity),
     /// Write a commented input to start from
     New(new::New),
     /// Explain potentials, units or the keys of an input
@@ -142,6 +149,9 @@ pub fn main(catalog: Catalog) -> ExitCode {
         Command::Bench(command) => command.run(&catalog),
         Command::Plot(command) => command.run(),
         Command::Minimize(command) => command.run(&catalog),
+        Command::Modes(command) => command.run(&catalog),
+        Command::Elastic(command) => command.run(&catalog),
+        Command::Sensitivity(command) => command.run(&catalog),
         Command::New(command) => command.run(),
         Command::Explain(command) => command.run(&catalog),
     };

@@ -7,7 +7,6 @@ use super::chunks::{Totals, each_chunk, each_rank};
 use super::order::{Order, Quantity, Single};
 use super::pair::{Block, Blocks, Derived, Ended, Fields, Pull, TypePairs, TypeTable, seeded};
 use super::parameters::{ParameterTable, PreparedTable};
-use super::slopes::{Slopes, fixed};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink, Sums};
 use super::view::{Frame, Grid, Neighborhood, View};
 use crate::autodiff::Dual;
@@ -188,30 +187,33 @@ impl<E: EmbeddingEnergy, F: Formula> Law for EmbeddingLaw<E, F> {
         self.origin = Grid::magic(exponent - 42);
     }
 
-    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
+    fn total<S: Scalar, P: Coefficient<S>>(
+        &self,
+        view: &View<S>,
+        p: &[Prepared<Self, P>],
+        _: &[P],
+        items: Range<usize>,
+    ) -> S {
         let near = &view.frame.lists[self.list];
         let t = &view.frame.atoms.types;
-        let row = |i: usize, j: usize| {
-            &p[self.types.rows[t[i] as usize * self.types.types + t[j] as usize] as usize]
-        };
+        let of = |i: usize, j: usize| t[i] as usize * self.types.types + t[j] as usize;
+        let row = |i: usize, j: usize| &p[self.types.rows[of(i, j)] as usize];
         let mut total = S::constant(0.0);
-        let mut density = vec![S::constant(0.0); t.len()];
-        for i in 0..t.len() {
-            for &n in near.row(i).iter().filter(|&&n| near.counts(i, n)) {
+        for i in items {
+            let mut density = S::constant(0.0);
+            for &n in near.row(i) {
                 let j = near.list.owner(n);
                 let r2 = view.to_neighbor(i, n, near).norm_squared();
-                let limit = self.types.cutoff2[t[i] as usize * self.types.types + t[j] as usize];
-                if r2.lt(S::constant(limit)).decided() == Some(true) {
+                if r2.lt(S::constant(self.types.cutoff2[of(i, j)])).decided() == Some(true) {
                     let r = Distance::from_squared(r2);
-                    total = total + E::pair(r, row(i, j));
-                    density[i] = density[i] + E::density(r, row(i, j));
-                    density[j] = density[j] + E::density(r, row(j, i));
+                    density = density + E::density(r, row(i, j));
+                    if near.counts(i, n) {
+                        total = total + E::pair(r, row(i, j));
+                    }
                 }
             }
-        }
-        for (i, rho) in density.into_iter().enumerate() {
-            if S::constant(0.0).lt(rho).decided() == Some(true) {
-                total = total + E::embedding(rho, row(i, i));
+            if S::constant(0.0).lt(density).decided() == Some(true) {
+                total = total + E::embedding(density, row(i, i));
             }
         }
         total
@@ -255,49 +257,6 @@ impl<E: EmbeddingEnergy, F: Formula> Law for EmbeddingLaw<E, F> {
         each_rank(sink, *list, partial, &|ranks, forces, [sums]| {
             let pulls = Pulls { frame, near, table, ending, slopes, in_slots, ranks, forces, sums, formula };
             frame.double::<O, _>(pulls);
-        });
-    }
-
-    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
-        let (types, near, t) = (&self.types, &frame.lists[self.list], &frame.atoms.types);
-        let of = |i: usize, j: usize| t[i] as usize * types.types + t[j] as usize;
-        let row = |i: usize, j: usize| types.rows[of(i, j)] as usize;
-        // each neighbour within reach, with its row of parameters
-        let each = |i: usize, visit: &mut dyn FnMut(u32, usize, Dual<f64>)| {
-            for &n in near.row(i) {
-                let j = near.list.owner(n);
-                let r2 = Dual::norm_squared(frame.between(i, j, near.vector(frame.cell, i, n)));
-                if r2.value < types.cutoff2[of(i, j)] {
-                    visit(n, j, r2);
-                }
-            }
-        };
-        let site = |i: usize| {
-            let mut density = Dual::constant(0.0);
-            each(i, &mut |_, j, r2| {
-                let r = Distance::from_squared(r2);
-                density = density + E::density::<Dual<f64>, f64>(r, &p.row(row(i, j)));
-            });
-            let slope = embedding::<E, Dual<f64>>(density, &p.row(row(i, i))).tangent;
-            (density, if density.value > 0.0 { slope } else { Dual::constant(0.0) })
-        };
-        let sites: Vec<_> = (0..t.len()).into_par_iter().map(site).collect();
-        out.each_chunk(p, t.len(), true, &|range, out| {
-            for i in range {
-                let (density, slope) = sites[i];
-                if density.value > 0.0 {
-                    out.interaction::<E>(&[row(i, i)], |_, p| E::embedding(fixed(density), &p[0]));
-                }
-                each(i, &mut |n, j, r2| {
-                    if near.counts(i, n) {
-                        let slopes = fixed(slope + sites[j].1);
-                        out.interaction::<E>(&[row(i, j)], |_, p| {
-                            let r = Distance::from_squared(fixed(r2));
-                            E::pair(r, &p[0]) + slopes * E::density(r, &p[0])
-                        });
-                    }
-                });
-            }
         });
     }
 

@@ -2,13 +2,12 @@
 
 use super::order::Direction;
 use super::pair::Joint;
-use super::slopes::{ParameterSlope, fixed};
 use super::term::{ListNeed, Sink, Sums, Term, TermSlopes};
 use super::timings::{Clock, Timings};
 use super::view::{Frame, Grid, Neighborhood, Precision, View};
 use super::{ForceError, ForceSource, Forces};
 use crate::autodiff::lanes::Isa;
-use crate::autodiff::{Adjoints, Dual, Tape, Var};
+use crate::autodiff::{Adjoints, Differentiable, Dual, Tape, Var};
 use crate::neighbors::{Exclusions, VerletList};
 use crate::system::{Atoms, Cell, Positions};
 use potentials::{Scalar, Vec3};
@@ -86,6 +85,21 @@ impl Charges {
 
 /// The range in nm of a list that nobody needs: of a term between whose types there is no interaction.
 const SHORTEST: f64 = 1e-3;
+
+/// How the energy depends on a number in the input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParameterSlope {
+    /// The number: the term and its label, or the label of a charge.
+    pub name: String,
+    /// The number itself.
+    pub at: f64,
+    /// ∂E/∂θ.
+    pub slope: f64,
+    /// The derivative of that along a direction: −∂F/∂θ·v, and −∂W/∂θ:ε̇.
+    pub along: f64,
+    /// Whether there is any interaction that the number is part of. (If not, both derivatives are zero.)
+    pub matters: bool,
+}
 
 /// What an [`Evaluator`] is made of.
 pub struct Setup {
@@ -290,6 +304,8 @@ impl Evaluator {
     ) -> Result<Vec<f64>, ForceError> {
         self.prepare(cell, positions)?;
         let frame = frame!(self, cell, positions);
+        let moved = moves.map(|moves| move |i: usize| moves[i]);
+        let moves = moved.as_ref().map(|moved| moved as &dyn Fn(usize) -> Vec3<f64>);
         let view = View { frame: &frame, moves, strain };
         Ok(self.terms.iter().map(|t| t.energy(&view)).collect())
     }
@@ -439,7 +455,7 @@ impl Evaluator {
         let moves: Vec<_> =
             direction.moves.iter().map(|v| v.map(variable)).map(|[x, y, z]| Vec3::new(x, y, z)).collect();
         let strain = direction.strain.map(|e| e.map(variable));
-        let view = View { frame: &frame, moves: Some(&moves), strain: Some(strain) };
+        let view = View { frame: &frame, moves: Some(&|i| moves[i]), strain: Some(strain) };
         let energies: Vec<_> = self.terms.iter().map(|t| t.record_nested(&view, None, None)).collect();
         let adjoints = tape.gradient(energies.iter().fold(Var::constant(0.0), |sum, &e| sum + e));
         out.energies.clear();
@@ -493,7 +509,7 @@ impl Evaluator {
         let mut charges = vec![none; self.charges.values.len()];
         let mut named = Vec::new();
         for term in &self.terms {
-            let TermSlopes { parameters, charges: of_atoms, charged } = term.slopes(&frame);
+            let TermSlopes { parameters, charges: of_atoms } = term.slopes(&frame);
             let table = term.parameters();
             let numbers = table.labels().iter().zip(table.values());
             named.extend(numbers.zip(parameters).map(|((label, &at), (slope, matters))| ParameterSlope {
@@ -503,7 +519,7 @@ impl Evaluator {
                 along: slope.tangent,
                 matters,
             }));
-            for ((&k, slope), matters) in self.charges.of_atom.iter().zip(of_atoms).zip(charged) {
+            for (&k, (slope, matters)) in self.charges.of_atom.iter().zip(of_atoms) {
                 let charge = &mut charges[k as usize];
                 *charge = (charge.0 + slope, charge.1 | matters);
             }
@@ -521,13 +537,16 @@ impl Evaluator {
         let frame = frame!(self, cell, positions);
         let tape = Tape::<Dual<f64>>::new();
         let variable = |x: &f64| tape.variable(Dual::passive(*x));
-        let rate = |x: f64| fixed(Dual::new(0.0, x));
+        let rate = |x: f64| <Var<Dual<f64>> as Differentiable>::lifted(Dual::new(0.0, x));
         let charges: Vec<_> = self.charges.values.iter().map(variable).collect();
         let of_atoms: Vec<_> = self.charges.of_atom.iter().map(|&k| charges[k as usize]).collect();
         let moves: Vec<_> =
             direction.moves.iter().map(|v| v.map(rate)).map(|[x, y, z]| Vec3::new(x, y, z)).collect();
-        let view =
-            View { frame: &frame, moves: Some(&moves), strain: Some(direction.strain.map(|e| e.map(rate))) };
+        let view = View {
+            frame: &frame,
+            moves: Some(&|i| moves[i]),
+            strain: Some(direction.strain.map(|e| e.map(rate))),
+        };
         let (mut total, mut numbers) = (Var::constant(0.0), Vec::new());
         for term in &self.terms {
             let table = term.parameters();
@@ -593,7 +612,7 @@ impl Evaluator {
         let zero = || tape.variable(0.0);
         let moves: Vec<_> = (0..frame.atoms.len()).map(|_| Vec3::new(zero(), zero(), zero())).collect();
         let strain = [(); 3].map(|()| [(); 3].map(|()| zero()));
-        let view = View { frame: &frame, moves: Some(&moves), strain: Some(strain) };
+        let view = View { frame: &frame, moves: Some(&|i| moves[i]), strain: Some(strain) };
         clock.lap(&mut self.timings.rest);
         let mut energies = Vec::with_capacity(self.terms.len());
         for (term, spent) in self.terms.iter().zip(&mut self.timings.terms) {

@@ -2,13 +2,13 @@
 
 use super::order::{Order, Quantity};
 use super::parameters::PreparedTable;
-use super::slopes::{Slopes, fixed};
 use super::term::{Law, Prepared, Sink};
 use super::view::{Frame, View};
+use crate::autodiff::StackTape;
 use crate::autodiff::lanes::{Kernel, Lanes};
-use crate::autodiff::{Dual, StackTape};
 use potentials::{Coefficient, Factor, FieldEnergy, Origin, Scalar, Vec3};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// An energy of each of certain atoms at its place.
 pub struct FieldLaw<E> {
@@ -40,9 +40,23 @@ impl<E: FieldEnergy> Law for FieldLaw<E> {
         false
     }
 
-    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], q: &[P]) -> S {
+    fn items(&self, _: usize) -> usize {
+        self.atoms.len()
+    }
+    fn takes_charges(&self) -> bool {
+        E::FACTOR == Factor::Charge
+    }
+
+    fn total<S: Scalar, P: Coefficient<S>>(
+        &self,
+        view: &View<S>,
+        p: &[Prepared<Self, P>],
+        q: &[P],
+        items: Range<usize>,
+    ) -> S {
         let mut total = S::constant(0.0);
-        for ((&atom, &row), &anchor) in self.atoms.iter().zip(&self.rows).zip(&self.anchors) {
+        for k in items {
+            let (atom, row, anchor) = (self.atoms[k], self.rows[k], self.anchors[k]);
             let i = atom as usize;
             let x = match E::ORIGIN {
                 Origin::Space => view.place(i),
@@ -56,29 +70,6 @@ impl<E: FieldEnergy> Law for FieldLaw<E> {
                 };
         }
         total
-    }
-
-    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
-        out.serially(p, |out| {
-            for ((&atom, &row), &anchor) in self.atoms.iter().zip(&self.rows).zip(&self.anchors) {
-                let i = atom as usize;
-                let place = match E::ORIGIN {
-                    Origin::Space => frame.place(i),
-                    Origin::Anchor => frame.from_point(anchor, i),
-                };
-                let [x, y, z] = frame.moving::<Dual<f64>>(i, place);
-                let charge = match E::FACTOR {
-                    Factor::One => 1.0,
-                    Factor::Charge => {
-                        let place = Vec3::new(x, y, z);
-                        out.slopes.charge(i, E::energy::<Dual<f64>, f64>(place, &p.row(row as usize)));
-                        frame.charges[i]
-                    }
-                };
-                let place = Vec3::new(fixed(x), fixed(y), fixed(z));
-                out.interaction::<E>(&[row as usize], |_, p| E::energy(place, &p[0]) * charge);
-            }
-        });
     }
 
     fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {

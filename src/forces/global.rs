@@ -2,12 +2,12 @@
 
 use super::order::{Order, Quantity, Single};
 use super::parameters::PreparedTable;
-use super::slopes::{Slopes, fixed};
 use super::term::{Law, Prepared, Sink};
 use super::view::{Frame, View};
 use crate::autodiff::{Tape, Var};
 use potentials::{Coefficient, GlobalEnergy, Scalar, Vec3};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// An energy of a group of atoms.
 pub struct GlobalLaw<E> {
@@ -33,23 +33,19 @@ impl<E: GlobalEnergy> Law for GlobalLaw<E> {
         false
     }
 
-    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
-        let places: Vec<_> = self.atoms.iter().map(|&i| view.place(i as usize)).collect();
-        E::energy(&places, &self.masses(view.frame), &p[0])
+    fn items(&self, _: usize) -> usize {
+        1
     }
 
-    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
-        let masses = self.masses(frame);
-        out.serially(p, |out| {
-            out.interaction::<E>(&[0], |_, p| {
-                let place = |&i: &u32| {
-                    let [x, y, z] = frame.moving(i as usize, frame.place(i as usize)).map(fixed);
-                    Vec3::new(x, y, z)
-                };
-                let places: Vec<_> = self.atoms.iter().map(place).collect();
-                E::energy(&places, &masses, &p[0])
-            });
-        });
+    fn total<S: Scalar, P: Coefficient<S>>(
+        &self,
+        view: &View<S>,
+        p: &[Prepared<Self, P>],
+        _: &[P],
+        _: Range<usize>,
+    ) -> S {
+        let places: Vec<_> = self.atoms.iter().map(|&i| view.place(i as usize)).collect();
+        E::energy(&places, &self.masses(view.frame), &p[0])
     }
 
     fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {

@@ -19,17 +19,15 @@ pub mod pair;
 mod parameters;
 mod shares;
 pub mod site;
-mod slopes;
 mod term;
 mod timings;
 pub mod triplet;
 pub mod tuple;
 mod view;
 
-pub use evaluator::{Charges, Evaluator, Kind, Method, Setup};
+pub use evaluator::{Charges, Evaluator, Kind, Method, ParameterSlope, Setup};
 pub use order::{Direction, Order, Quantity, Tangents, Values};
 pub use parameters::{ParameterTable, PreparedTable, Slot};
-pub use slopes::{ParameterSlope, Slopes};
 pub use term::{Closest, Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term, TermSlopes};
 pub use timings::Timings;
 pub use view::{Frame, Grid, Neighborhood, Precision, View};

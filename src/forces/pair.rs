@@ -6,7 +6,6 @@
 use super::chunks::{Totals, each_chunk, each_rank};
 use super::order::{Order, Quantity, Single, Values};
 use super::parameters::{ParameterTable, PreparedTable};
-use super::slopes::{Recording, Slopes, fixed};
 use super::term::{self, Entry, Law, ListNeed, Reach, Sink, Sums, Term};
 use super::view::{Frame, Grid, Neighborhood, Precision, View};
 use crate::autodiff::Dual;
@@ -197,6 +196,7 @@ fn sum_of_pairs<S: Scalar, P: Coefficient<S>>(
     q: &[P],
     pair: &dyn Fn(S, usize, f64) -> S,
     own: &dyn Fn(usize) -> P,
+    items: Range<usize>,
 ) -> S {
     let frame = view.frame;
     let t = &frame.atoms.types;
@@ -207,8 +207,8 @@ fn sum_of_pairs<S: Scalar, P: Coefficient<S>>(
         inside
             .then(|| scaled(pair(r2, types.rows[of] as usize, part), factor(kind, frame.coulomb, q[i], q[j])))
     };
-    let mut total = S::constant(0.0);
-    for i in 0..frame.atoms.len() {
+    let (mut total, n) = (S::constant(0.0), frame.atoms.len());
+    for i in items.start..items.end.min(n) {
         for &n in near.row(i).iter().filter(|&&n| near.counts(i, n)) {
             if let Some(e) = one(view.to_neighbor(i, n, near), i, near.list.owner(n), 1.0) {
                 total = total + e;
@@ -220,7 +220,7 @@ fn sum_of_pairs<S: Scalar, P: Coefficient<S>>(
             total = total + factor(kind, frame.coulomb, q[i], q[i]).map_or(own, |f| f * own).lift();
         }
     }
-    for &(i, j, part) in &special.pairs {
+    for &(i, j, part) in &special.pairs[items.start.max(n) - n..items.end.max(n) - n] {
         let (i, j) = (i as usize, j as usize);
         if let Some(e) = one(view.nearest(i, j), i, j, part) {
             total = total + e;
@@ -340,11 +340,19 @@ impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
         self.table = TypeTable::new(&self.types, prepared);
     }
 
+    fn items(&self, atoms: usize) -> usize {
+        atoms + self.special.pairs.len()
+    }
+    fn takes_charges(&self) -> bool {
+        E::FACTOR == Factor::Charge
+    }
+
     fn total<S: Scalar, P: Coefficient<S>>(
         &self,
         view: &View<S>,
         p: &[term::Prepared<Self, P>],
         q: &[P],
+        items: Range<usize>,
     ) -> S {
         let pair = |r2: S, row: usize, part: f64| {
             let (r, p) = (Distance::from_squared(r2), &p[row]);
@@ -356,7 +364,7 @@ impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
         };
         let own = |row: usize| E::own::<P>(&p[row]);
         let near = &view.frame.lists[self.list];
-        sum_of_pairs(view, near, &self.types, &self.special, E::FACTOR, q, &pair, &own)
+        sum_of_pairs(view, near, &self.types, &self.special, E::FACTOR, q, &pair, &own, items)
     }
 
     fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
@@ -368,77 +376,6 @@ impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
             run(Rows { frame, near, tables, endings, ranks, forces, sums, order, parts });
         });
         self.specials::<O::One>(frame, p, sink);
-    }
-
-    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
-        let Self { types, special, list, .. } = self;
-        let (near, t, q, charged) =
-            (&frame.lists[*list], &frame.atoms.types, frame.charges, E::FACTOR == Factor::Charge);
-        let of = |i: usize, j: usize| t[i] as usize * types.types + t[j] as usize;
-        let inside = |r2: Dual<f64>, of: usize| r2.value < types.cutoff2[of];
-        let both = |i: usize, j: usize| factor(E::FACTOR, frame.coulomb, q[i], q[j]).unwrap_or(1.0);
-        // an energy by itself, for the derivatives in the charges that it is multiplied by
-        let plain = |r2: Dual<f64>, row: usize| {
-            E::energy::<Dual<f64>, f64>(Distance::from_squared(r2), &p.row(row)) * frame.coulomb
-        };
-        let found = |range: Range<usize>, out: &mut Recording| {
-            for (i, k) in range.zip(0..) {
-                for &n in near.row(i) {
-                    let j = near.list.owner(n);
-                    let (of, d) = (of(i, j), frame.between(i, j, near.vector(frame.cell, i, n)));
-                    let (r2, row) = (Dual::norm_squared(d), types.rows[of] as usize);
-                    if !inside(r2, of) {
-                        continue;
-                    }
-                    if charged {
-                        // (each pair is seen from both sides, also that of an atom and its image)
-                        out.slopes.charge(k, plain(r2, row) * q[j]);
-                    }
-                    if near.counts(i, n) {
-                        out.interaction::<E>(&[row], |_, p| {
-                            E::energy(Distance::from_squared(fixed(r2)), &p[0]) * both(i, j)
-                        });
-                    }
-                }
-            }
-        };
-        out.each_chunk(p, t.len(), true, &found);
-        out.serially(p, |out| {
-            for &(i, j, part) in &special.pairs {
-                let (i, j) = (i as usize, j as usize);
-                let (of, d) = (of(i, j), frame.between(i, j, frame.nearest(i, j)));
-                let (r2, row) = (Dual::norm_squared(d), types.rows[of] as usize);
-                if !inside(r2, of) {
-                    continue;
-                }
-                let remains = if special.remainder { 1.0 - part } else { 0.0 };
-                if charged {
-                    let r = Distance::from_squared(r2);
-                    let excluded = E::excluded::<Dual<f64>, f64>(r, &p.row(row)) * (frame.coulomb * remains);
-                    let e = plain(r2, row) * part + excluded;
-                    out.slopes.charge(i, e * q[j]);
-                    out.slopes.charge(j, e * q[i]);
-                }
-                out.interaction::<E>(&[row], |_, p| {
-                    let r = Distance::from_squared(fixed(r2));
-                    let mut e = E::excluded(r, &p[0]) * remains;
-                    if part != 0.0 {
-                        e = e + E::energy(r, &p[0]) * part;
-                    }
-                    e * both(i, j)
-                });
-            }
-            for i in (0..t.len()).filter(|_| special.remainder) {
-                let row = types.rows[of(i, i)] as usize;
-                if types.cutoff2[of(i, i)] > 0.0 {
-                    if charged {
-                        let e = E::own::<f64>(&p.row(row)) * frame.coulomb;
-                        out.slopes.charge(i, Dual::passive(e * 2.0 * q[i]));
-                    }
-                    out.interaction::<E>(&[row], |_, p| E::own(&p[0]) * both(i, i));
-                }
-            }
-        });
     }
 
     fn reach(&self) -> Option<Reach<'_>> {

@@ -3,12 +3,11 @@
 use super::order::{Order, Quantity};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::{Shares, Sight, Sites};
-use super::slopes::{Slopes, fixed};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink};
 use super::triplet::{NO_ROW, TypeTriples};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
-use crate::autodiff::{Adjoints, Dual, InlineTape, Var};
+use crate::autodiff::{Adjoints, InlineTape, Var};
 use potentials::{Coefficient, Mask, Scalar, SiteEnergy, SiteNeighbor, Vec3};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -62,12 +61,18 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
         }
     }
 
-    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
+    fn total<S: Scalar, P: Coefficient<S>>(
+        &self,
+        view: &View<S>,
+        p: &[Prepared<Self, P>],
+        _: &[P],
+        items: Range<usize>,
+    ) -> S {
         let Sight { types, reach2, list } = &self.sight;
         let near = &view.frame.lists[*list];
         let t = &view.frame.atoms.types;
         let (mut total, mut found) = (S::constant(0.0), Vec::new());
-        for i in 0..t.len() {
+        for i in items {
             let from = t[i] as usize;
             found.clear();
             for &n in near.row(i) {
@@ -87,30 +92,6 @@ impl<E: SiteEnergy> Law for SiteLaw<E> {
         let body = &|sites: Sites, (): &mut ()| frame.double::<O, _>(Alike::<O, E>(sites, PhantomData));
         shares.each_site(frame, sight, p, sink, body);
         shares.collect(frame, sight, sink);
-    }
-
-    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
-        let (near, t) = (&frame.lists[self.sight.list], &frame.atoms.types);
-        let rows: Vec<usize> = (0..p.count()).collect();
-        out.each_chunk(p, t.len(), true, &|range, out| {
-            for i in range {
-                let from = t[i] as usize;
-                out.interaction::<E>(&rows, |_, p| {
-                    let mut found = Vec::new();
-                    for &n in near.row(i) {
-                        let (j, d) = (near.list.owner(n), near.vector(frame.cell, i, n));
-                        let d = frame.between::<Dual<f64>>(i, j, d);
-                        let (r2, kind) = (Dual::norm_squared(d), t[j] as usize);
-                        if self.sight.sees(from, kind, r2.value) {
-                            let [x, y, z] = d.map(fixed);
-                            let (vector, distance) = (Vec3::new(x, y, z), fixed(r2.sqrt()));
-                            found.push(SiteNeighbor { vector, distance, kind });
-                        }
-                    }
-                    site::<E, _, _>(&self.sight.types, from, &found, p)
-                });
-            }
-        });
     }
 
     fn reach(&self) -> Option<Reach<'_>> {

@@ -7,11 +7,12 @@
 
 use super::order::{Order, Quantity, Tangents, Values};
 use super::parameters::{ParameterTable, PreparedTable};
-use super::slopes::Slopes;
 use super::view::{Frame, View};
-use crate::autodiff::{Adjoints, Dual, Number, Tape, Var};
-use potentials::{Coefficient, Energy, Record, Scalar};
+use crate::autodiff::{Differentiable, Dual, Number, Tape, Var};
+use potentials::{Coefficient, Energy, Scalar, Vec3};
+use rayon::prelude::*;
 use std::any::Any;
+use std::ops::Range;
 
 /// The prepared parameters of a law's energy.
 pub type Prepared<L, P> = <<L as Law>::Energy as Energy>::Prepared<P>;
@@ -123,12 +124,22 @@ pub trait Law: Send + Sync + 'static {
     /// Told the parameters, now and whenever they change (a cut-off, say).
     fn parameters_changed(&mut self, _parameters: &ParameterTable, _prepared: &PreparedTable) {}
 
-    /// The energy, step by step, in any number. `p` holds the rows of the parameter table, `charges` one an atom.
+    /// How many parts the energy is the sum of, in a system of so many atoms: one an atom, unless it says otherwise.
+    fn items(&self, atoms: usize) -> usize {
+        atoms
+    }
+    /// Whether charges are part of it.
+    fn takes_charges(&self) -> bool {
+        false
+    }
+    /// The energy of some of its [items](Law::items), step by step, in any number. `p` holds the rows of the parameter
+    /// table, `charges` one an atom.
     fn total<S: Scalar, P: Coefficient<S>>(
         &self,
         view: &View<S>,
         p: &[Prepared<Self, P>],
         charges: &[P],
+        items: Range<usize>,
     ) -> S
     where
         Self: Sized;
@@ -138,9 +149,6 @@ pub trait Law: Send + Sync + 'static {
     fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink)
     where
         Self: Sized;
-
-    /// Derivatives of the energy in the fields of all prepared rows, and in charges.
-    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes);
 
     /// Whether it is a function of vectors between atoms, so that moving all of them alike changes nothing. Where that
     /// is not so by construction, it may still be found out.
@@ -209,15 +217,17 @@ pub struct Closest {
     pub distance: f64,
 }
 
-/// What [`Term::slopes`] returns.
+/// What [`Term::slopes`] returns: derivatives of the energy with their change along a direction, and whether what they
+/// are of takes part in anything.
 pub struct TermSlopes {
-    /// The derivatives in each of the user's numbers, and whether it takes part in anything.
+    /// In each of the user's numbers.
     pub parameters: Vec<(Dual<f64>, bool)>,
-    /// The derivatives in the charges of the atoms.
-    pub charges: Vec<Dual<f64>>,
-    /// Whether they take part in anything.
-    pub charged: Vec<bool>,
+    /// In the charges of the atoms.
+    pub charges: Vec<(Dual<f64>, bool)>,
 }
+
+/// Of how many pieces sums of derivatives in parameters are made at most.
+const PIECES: usize = 256;
 
 /// A law whose type is forgotten.
 pub trait Term: Any + Send + Sync {
@@ -289,7 +299,7 @@ impl<L: Law> Entry<L> {
         let theta = or_constants(parameters, self.parameters.values());
         let charges = or_constants(charges, view.frame.charges);
         let prepared = self.parameters.prepared::<L::Energy, S>(&theta);
-        self.law.total::<S, S>(view, &prepared, &charges)
+        self.law.total::<S, S>(view, &prepared, &charges, 0..self.law.items(view.frame.atoms.len()))
     }
 }
 
@@ -312,7 +322,12 @@ impl<L: Law> Term for Entry<L> {
         self.law.set_list(list);
     }
     fn energy(&self, view: &View<f64>) -> f64 {
-        self.law.total::<f64, f64>(view, &self.prepared.rows(|x| x), view.frame.charges)
+        self.law.total::<f64, f64>(
+            view,
+            &self.prepared.rows(|x| x),
+            view.frame.charges,
+            0..self.law.items(view.frame.atoms.len()),
+        )
     }
     fn record<'t>(
         &self,
@@ -337,29 +352,44 @@ impl<L: Law> Term for Entry<L> {
         self.law.fused::<Tangents>(frame, &self.prepared, sink);
     }
     fn slopes(&self, frame: &Frame) -> TermSlopes {
-        let mut slopes = Slopes::new(&self.prepared, frame.atoms.len());
-        self.law.slopes(frame, &self.prepared, &mut slopes);
-        // back through preparation and mixing
-        let tape = Tape::new();
-        let theta: Vec<_> = self.parameters.values().iter().map(|&x| tape.variable(x)).collect();
-        let prepared = self.parameters.prepared::<L::Energy, Var>(&theta);
-        let (mut values, mut tangents, mut parts) = (Vec::new(), Vec::new(), Vec::new());
-        for (row, fields) in prepared.iter().enumerate() {
-            for k in 0..self.prepared.width() {
-                let Some(slope) = slopes.field(row, k) else { continue };
-                let field = fields.field(k);
-                values.push((field, slope.value));
-                tangents.push((field, slope.tangent));
-                parts.push(field);
+        // Items are recorded some at a time: all of them on one tape would take as much memory as there is.
+        let (n, atoms) = (self.law.items(frame.atoms.len()), frame.atoms.len());
+        let (values, q) = (self.parameters.values(), frame.charges);
+        let each = n.div_ceil(PIECES).max(64);
+        let piece = |k: usize| -> TermSlopes {
+            let tape = Tape::<Dual<f64>>::new();
+            let variable = |x: &f64| tape.variable(Dual::passive(*x));
+            let fixed = |x: &f64| <Var<Dual<f64>> as Scalar>::constant(*x);
+            let theta: Vec<_> = values.iter().map(variable).collect();
+            let charged = self.law.takes_charges();
+            let charges: Vec<_> =
+                if charged { q.iter().map(variable).collect() } else { q.iter().map(fixed).collect() };
+            let rate = |x: f64| <Var<Dual<f64>> as Differentiable>::lifted(Dual::new(0.0, x));
+            let moves = |i: usize| {
+                let [x, y, z] = frame.direction.map_or([0.0; 3], |d| d.moves[i]).map(rate);
+                Vec3::new(x, y, z)
+            };
+            let strain = frame.direction.filter(|d| d.strains()).map(|d| d.strain.map(|e| e.map(rate)));
+            let view = View { frame, moves: Some(&moves), strain };
+            let prepared = self.parameters.prepared::<L::Energy, Var<Dual<f64>>>(&theta);
+            let items = k * each..((k + 1) * each).min(n);
+            let e = self.law.total::<Var<Dual<f64>>, Var<Dual<f64>>>(&view, &prepared, &charges, items);
+            let (adjoints, known) = (tape.gradient(e), tape.dependencies(e));
+            let slope = |x: &Var<Dual<f64>>| (adjoints.of(*x), known[x.node() as usize]);
+            TermSlopes {
+                parameters: theta.iter().map(slope).collect(),
+                charges: if charged { charges.iter().map(slope).collect() } else { Vec::new() },
             }
+        };
+        let pieces: Vec<TermSlopes> = (0..n.div_ceil(each)).into_par_iter().map(piece).collect();
+        let none = (Dual::constant(0.0), false);
+        let mut sum = TermSlopes { parameters: vec![none; values.len()], charges: vec![none; atoms] };
+        let add = |(a, b): (&mut (Dual<f64>, bool), &(Dual<f64>, bool))| *a = (a.0 + b.0, a.1 | b.1);
+        for piece in &pieces {
+            sum.parameters.iter_mut().zip(&piece.parameters).for_each(add);
+            sum.charges.iter_mut().zip(&piece.charges).for_each(add);
         }
-        let known = tape.dependencies(tape.sum(&parts));
-        let mut adjoints = [Adjoints::default(), Adjoints::default()];
-        tape.backward(&values, &mut adjoints[0]);
-        tape.backward(&tangents, &mut adjoints[1]);
-        let [of, along] = &adjoints;
-        let each = theta.iter().map(|&x| (Dual::new(of.of(x), along.of(x)), known[x.node() as usize]));
-        TermSlopes { parameters: each.collect(), charges: slopes.charges, charged: slopes.charged }
+        sum
     }
     fn translates(&self) -> bool {
         self.law.translates()

@@ -8,7 +8,6 @@ use super::order::{Order, Quantity};
 use super::pair::{Blocks, Derived, seeded};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::shares::{Shares, Sight, Sites};
-use super::slopes::{Slopes, fixed};
 use super::term::{Law, ListNeed, Prepared, Reach, Sink};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
@@ -16,6 +15,7 @@ use crate::autodiff::{Dual, StackTape, StackVar};
 use potentials::{Coefficient, Distance, Energy, Mask, Record, Scalar, TripletEnergy, Vec3};
 use std::any::Any;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// For each triple of types (centre, neighbour, other neighbour) the row of its parameters, or `NO_ROW`.
 #[derive(Clone, Debug, Default)]
@@ -234,11 +234,17 @@ impl<E: TripletEnergy, F: Formula<Energy = E>> Law for TripletLaw<E, F> {
         self.sight.reach2 = reaches::<E::Prepared<f64>>(&self.sight.types, p, E::reach::<f64>);
     }
 
-    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
+    fn total<S: Scalar, P: Coefficient<S>>(
+        &self,
+        view: &View<S>,
+        p: &[Prepared<Self, P>],
+        _: &[P],
+        items: Range<usize>,
+    ) -> S {
         let near = &view.frame.lists[self.sight.list];
         let t = &view.frame.atoms.types;
         let (mut total, mut found) = (S::constant(0.0), Vec::new());
-        for i in 0..t.len() {
+        for i in items {
             let row = near.row(i).iter();
             let neighbors = row.map(|&n| (t[near.list.owner(n)] as usize, view.to_neighbor(i, n, near)));
             let kind = t[i] as usize;
@@ -260,25 +266,6 @@ impl<E: TripletEnergy, F: Formula<Energy = E>> Law for TripletLaw<E, F> {
         if F::FORCES {
             shares.collect(frame, sight, sink);
         }
-    }
-
-    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
-        let (near, t) = (&frame.lists[self.sight.list], &frame.atoms.types);
-        let rows: Vec<usize> = (0..p.count()).collect();
-        out.each_chunk(p, t.len(), true, &|range, out| {
-            for i in range {
-                out.interaction::<E>(&rows, |_, p| {
-                    let neighbors = near.row(i).iter().map(|&n| {
-                        let (j, d) = (near.list.owner(n), near.vector(frame.cell, i, n));
-                        let [x, y, z] = frame.between(i, j, d).map(fixed);
-                        (t[j] as usize, Vec3::new(x, y, z))
-                    });
-                    let (kind, mut found) = (t[i] as usize, Vec::new());
-                    let pairs = features::<E, _, _>(&self.sight, kind, neighbors, p, &mut found);
-                    pairs + triplets::<E, _, _>(&self.sight.types, kind, &found, p)
-                });
-            }
-        });
     }
 
     fn reach(&self) -> Option<Reach<'_>> {

@@ -6,7 +6,6 @@
 use super::chunks::{CHUNK, LANES, Totals, each_atom, each_chunk, spill};
 use super::order::{Order, Quantity};
 use super::parameters::PreparedTable;
-use super::slopes::{Slopes, fixed};
 use super::term::{Law, Prepared, Sink, Sums};
 use super::view::{Frame, View};
 use crate::autodiff::lanes::{Kernel, Lanes};
@@ -16,6 +15,7 @@ use potentials::{
     TupleEnergy, Vec3,
 };
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// A bond energy as an energy of two positions.
 pub struct OfBond<E>(PhantomData<E>);
@@ -227,24 +227,23 @@ impl<E: Bonded<N>, const N: usize> TupleLaw<E, N> {
 impl<E: Bonded<N>, const N: usize> Law for TupleLaw<E, N> {
     type Energy = E;
 
-    fn total<S: Scalar, P: Coefficient<S>>(&self, view: &View<S>, p: &[Prepared<Self, P>], _: &[P]) -> S {
-        self.atoms.iter().zip(&self.rows).fold(S::constant(0.0), |total, (atoms, &row)| {
-            total + E::energy(view.chain(atoms), &p[row as usize])
-        })
+    fn items(&self, _: usize) -> usize {
+        self.atoms.len()
     }
 
-    fn slopes(&self, frame: &Frame, p: &PreparedTable, out: &mut Slopes) {
-        out.each_chunk(p, self.atoms.len(), false, &|range, out| {
-            for k in range {
-                let (atoms, row) = (&self.atoms[k], self.rows[k] as usize);
-                let chain = frame.chain(atoms);
-                let place = |a: usize| {
-                    let [x, y, z] = frame.between(atoms[0] as usize, atoms[a] as usize, chain[a]).map(fixed);
-                    Vec3::new(x, y, z)
-                };
-                out.interaction::<E>(&[row], |_, p| E::energy(std::array::from_fn(place), &p[0]));
-            }
-        });
+    fn total<S: Scalar, P: Coefficient<S>>(
+        &self,
+        view: &View<S>,
+        p: &[Prepared<Self, P>],
+        _: &[P],
+        items: Range<usize>,
+    ) -> S {
+        self.atoms[items.clone()]
+            .iter()
+            .zip(&self.rows[items])
+            .fold(S::constant(0.0), |total, (atoms, &row)| {
+                total + E::energy(view.chain(atoms), &p[row as usize])
+            })
     }
 
     fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {

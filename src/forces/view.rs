@@ -282,8 +282,8 @@ impl Frame<'_> {
 pub struct View<'a, S> {
     /// The configuration.
     pub frame: &'a Frame<'a>,
-    /// δ, one an atom; `None` for none.
-    pub moves: Option<&'a [Vec3<S>]>,
+    /// δ of each atom; `None` for none.
+    pub moves: Option<&'a dyn Fn(usize) -> Vec3<S>>,
     /// ε; `None` for none.
     pub strain: Option<[[S; 3]; 3]>,
 }
@@ -303,7 +303,7 @@ impl<S: Scalar> View<'_, S> {
     fn between(&self, i: usize, j: usize, [x, y, z]: [f64; 3]) -> Vec3<S> {
         match self.moves {
             Some(m) if i != j => {
-                let d = m[j] - m[i];
+                let d = m(j) - m(i);
                 self.strained(Vec3::new(d.x + x, d.y + y, d.z + z))
             }
             _ => self.strained(Vec3::constant([x, y, z])),
@@ -312,7 +312,10 @@ impl<S: Scalar> View<'_, S> {
     #[inline]
     fn moved(&self, i: usize, [x, y, z]: [f64; 3]) -> Vec3<S> {
         match self.moves {
-            Some(m) => self.strained(Vec3::new(m[i].x + x, m[i].y + y, m[i].z + z)),
+            Some(m) => {
+                let d = m(i);
+                self.strained(Vec3::new(d.x + x, d.y + y, d.z + z))
+            }
             None => self.strained(Vec3::constant([x, y, z])),
         }
     }

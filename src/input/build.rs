@@ -345,6 +345,7 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
         setup,
         stages,
         output,
+        response: raw.response,
         echo: String::new(),
         warnings: Diagnostics::new(),
     })

@@ -1,6 +1,7 @@
 //! What an input means: everything a run needs, checked.
 
 use super::report::Diagnostics;
+use super::response::Response;
 use crate::forces::Setup;
 use crate::formats::{AtomLabel, Format};
 use crate::system::{Atoms, State, Topology};
@@ -34,6 +35,8 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// What is written.
     pub output: Output,
+    /// What is asked of second derivatives.
+    pub response: Response,
     /// The input with every default filled in: the text of `run.toml`.
     pub echo: String,
     /// What is odd but not wrong.

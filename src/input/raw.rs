@@ -8,6 +8,7 @@ use super::reader::{
     boolean, either, float, integer, list, one_of, path, placed, quantity, text, word,
 };
 use super::report::{Diagnostic, Place};
+use super::response::Response;
 use crate::catalog::{Builder, Catalog, Ending, EnergyKind, Listed};
 use crate::forces::{Isa, Kind, Precision};
 use crate::system::lattice::LatticeKind;
@@ -31,6 +32,7 @@ pub struct Raw {
     pub forces: Forces,
     pub stages: Vec<Stage>,
     pub output: Output,
+    pub response: Response,
 }
 
 /// `[system]`
@@ -205,6 +207,7 @@ fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>)
     let forces = forces(&root);
     let stages = stages(&root, units);
     let output = output(&root);
+    let response = super::response::read(&root);
     root.finish();
     Ok(Raw {
         title: title?.value,
@@ -220,6 +223,7 @@ fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>)
         forces: forces?,
         stages: stages?,
         output: output?,
+        response: response?,
     })
 }
 
@@ -342,7 +346,7 @@ fn types(root: &Section) -> Result<Vec<(Located<String>, AtomType)>, Reported> {
 }
 
 /// Reports the message, if there is one.
-fn refuse(t: &Section, message: Option<String>, place: &Place) -> Result<(), Reported> {
+pub(super) fn refuse(t: &Section, message: Option<String>, place: &Place) -> Result<(), Reported> {
     match message {
         Some(message) if !t.document().is_survey() => {
             Err(t.report(Diagnostic::error(message).at(place.clone(), "")))

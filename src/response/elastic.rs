@@ -142,6 +142,20 @@ impl Elastic {
     pub fn compliances(&self) -> Option<Matrix6<f64>> {
         self.constants.try_inverse()
     }
+    /// The symmetric strain that answers a stress (in Voigt's order), if the constants have an inverse.
+    pub fn answer(&self, stress: [f64; 6]) -> Option<[[f64; 3]; 3]> {
+        let gamma = self.compliances()? * nalgebra::Vector6::from(stress);
+        let mut strain = [[0.0; 3]; 3];
+        for k in 0..6 {
+            let unit = unit_strain(k);
+            for a in 0..3 {
+                for b in 0..3 {
+                    strain[a][b] += gamma[k] * unit[a][b];
+                }
+            }
+        }
+        Some(strain)
+    }
     /// Bulk and shear modulus (R. Hill, Proc. Phys. Soc. A 65, 349 (1952)), if the constants have an inverse.
     pub fn moduli(&self) -> Option<[Modulus; 2]> {
         let (c, s) = (&self.constants, self.compliances()?);

@@ -76,27 +76,16 @@ impl Point<'_> {
                 let edge = self.state.cell.basis()[*axis];
                 let length = edge.iter().map(|x| x * x).sum::<f64>().sqrt();
                 let elastic = self.elastic(|_| ())?;
-                let compliances = elastic.compliances().ok_or_else(|| {
-                    ResponseError::Senseless(
-                        "the crystal does not resist some strain: its edges are not fixed".into(),
-                    )
-                })?;
                 // a strain ε changes the edge by e·ε e/|e|: the stress of which that is the answer
-                let weights = nalgebra::Vector6::from_fn(|k, _| {
+                let weights = std::array::from_fn(|k| {
                     let e = unit_strain(k);
-                    (0..3).map(|a| (0..3).map(|b| edge[a] * e[a][b] * edge[b]).sum::<f64>()).sum::<f64>()
-                        / length
+                    let row = |a: usize| (0..3).map(|b| edge[a] * e[a][b] * edge[b]).sum::<f64>();
+                    (row(0) + row(1) + row(2)) / length
                 });
-                let answer = compliances * weights;
-                let mut strain = [[0.0; 3]; 3];
-                for k in 0..6 {
-                    let e = unit_strain(k);
-                    for a in 0..3 {
-                        for b in 0..3 {
-                            strain[a][b] += answer[k] * e[a][b];
-                        }
-                    }
-                }
+                let strain = elastic.answer(weights).ok_or_else(|| {
+                    let message = "the crystal does not resist some strain: its edges are not fixed";
+                    ResponseError::Senseless(message.into())
+                })?;
                 let along = self.relaxed_along(strain)?;
                 (length, along.iter().map(|x| -x / volume).collect())
             }

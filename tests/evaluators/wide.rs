@@ -225,10 +225,11 @@ impl<'a> WideEnergy<'a> {
         search.found.map(|of_tuple| Self { of_tuple, table, tuples, cell, positions })
     }
 
-    /// By how much the energy changes where atom i is moved by h along an axis.
-    pub fn change(&self, i: usize, axis: usize, h: f64) -> f64 {
-        let mut change = Wide::constant(0.0);
-        for &(atoms, row) in self.tuples.iter().filter(|(atoms, _)| atoms.contains(&(i as u32))) {
+    /// The energy of all tuples, or of those with this atom, where every atom is moved by what is said of it.
+    fn energy(&self, table: &ParameterTable, of: Option<usize>, moves: &dyn Fn(usize) -> [f64; 3]) -> Wide {
+        let mut energy = Wide::constant(0.0);
+        let counts = |atoms: &[u32]| of.is_none_or(|i| atoms.contains(&(i as u32)));
+        for &(atoms, row) in self.tuples.iter().filter(|(atoms, _)| counts(atoms)) {
             // (the vectors from atom to atom are those that the engine computes)
             let mut r = vec![Vec3::constant([0.0; 3])];
             for pair in atoms.windows(2) {
@@ -236,15 +237,63 @@ impl<'a> WideEnergy<'a> {
                 let d = Vec3::constant(self.cell.cartesian(self.cell.nearest(d)));
                 r.push(r[r.len() - 1] + d);
             }
-            let before = (self.of_tuple)(&self.table, row as usize, &r);
-            let moved = &mut r[atoms.iter().position(|&a| a as usize == i).unwrap()];
-            let mut step = [0.0; 3];
-            step[axis] = h;
-            *moved = *moved + Vec3::constant(step);
-            change = change + ((self.of_tuple)(&self.table, row as usize, &r) - before);
+            for (r, &atom) in r.iter_mut().zip(atoms) {
+                *r = *r + Vec3::constant(moves(atom as usize));
+            }
+            energy = energy + (self.of_tuple)(table, row as usize, &r);
         }
-        change.plain()
+        energy
     }
+
+    /// How many numbers the parameters are.
+    pub fn parameters(&self) -> usize {
+        self.table.values().len()
+    }
+
+    /// By how much the energy changes where atom i is moved by h along an axis.
+    pub fn change(&self, i: usize, axis: usize, h: f64) -> f64 {
+        let step = |atom: usize| {
+            let mut step = [0.0; 3];
+            step[axis] = if atom == i { h } else { 0.0 };
+            step
+        };
+        let energy = |moves: &dyn Fn(usize) -> [f64; 3]| self.energy(&self.table, Some(i), moves);
+        (energy(&step) - energy(&|_| [0.0; 3])).plain()
+    }
+
+    /// H v of atom i along an axis, by a difference of differences.
+    pub fn product(&self, i: usize, axis: usize, v: &[[f64; 3]]) -> f64 {
+        let h = 1e-9;
+        mixed(h, |s, t| {
+            let moves = |atom: usize| {
+                let mut moves = v[atom].map(|x| t * h * x);
+                moves[axis] += if atom == i { s * h } else { 0.0 };
+                moves
+            };
+            self.energy(&self.table, Some(i), &moves)
+        })
+    }
+
+    /// θ ∂²E/∂θ∂v of a parameter, by a difference of differences.
+    pub fn slope(&self, parameter: usize, v: &[[f64; 3]]) -> f64 {
+        let (h, at) = (1e-9, self.table.values()[parameter]);
+        let changed = |s: f64| at * (1.0 + s * h);
+        // (the steps of θ are those after rounding)
+        let steps = (changed(1.0) - changed(-1.0)) / (2.0 * h * at);
+        mixed(h, |s, t| {
+            let mut values = self.table.values().to_vec();
+            values[parameter] = changed(s);
+            let mut table = self.table.clone();
+            table.set_values(&values);
+            self.energy(&table, None, &|atom| v[atom].map(|x| t * h * x))
+        }) / steps
+    }
+}
+
+/// The mixed second derivative of f(s h, t h).
+fn mixed(h: f64, f: impl Fn(f64, f64) -> Wide) -> f64 {
+    let sum = (f(1.0, 1.0) - f(1.0, -1.0)) - (f(-1.0, 1.0) - f(-1.0, -1.0));
+    (sum / (4.0 * h * h)).plain()
 }
 
 /// x, and erfc x as a sum of two, by mpmath.

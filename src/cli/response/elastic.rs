@@ -1,0 +1,156 @@
+//! `md elastic`
+
+use super::super::{Failure, Outcome, table};
+use super::{Asked, Ready, exact, failed};
+use crate::catalog::Catalog;
+use crate::plot::scale::{fixed, significant};
+use crate::plot::{Figure, Panel, Series};
+use crate::response::elastic::Elastic as Found;
+use clap::Args;
+
+#[derive(Args)]
+pub(in crate::cli) struct Elastic {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+impl Elastic {
+    pub(in crate::cli) fn run(self, catalog: &Catalog) -> Outcome {
+        self.asked.carry_out(catalog, "elastic", |ready, response| {
+            ready.point().volume().map_err(failed)?;
+            ready.settle(&response.elastic.rest)?;
+            let found = ready.elastic()?;
+            ready.constants(&found)?;
+            ready.verdict(&found);
+            ready.directions(&found)
+        })
+    }
+}
+
+impl Ready {
+    /// The matrices, in print and as a table.
+    fn constants(&mut self, found: &Found) -> Result<(), Failure> {
+        let (unit, by) = self.pressure_unit();
+        let digits = if self.reduced() { 4 } else { 3 };
+        // (a rounding error of a symmetric crystal is nothing to look at)
+        let small = 1e-9 * found.constants.amax();
+        let clean = |x: f64| if x.abs() < small { 0.0 } else { x };
+        let pressure = -(found.stress[0] + found.stress[1] + found.stress[2]) / 3.0;
+        self.text += &format!("  pressure  {} {unit}\n", significant(clean(pressure) * by, 5));
+        let mut stress = vec![vec!["stress".to_owned()], vec![unit.to_owned()]];
+        stress[0].extend(["xx", "yy", "zz", "yz", "xz", "xy"].map(String::from));
+        stress[1].extend(found.stress.map(|s| fixed(clean(s) * by, digits + 2)));
+        self.text += &table(&stress, &[1, 2, 3, 4, 5, 6]);
+        self.text += &format!("  elastic constants with atoms free to follow ({unit})\n");
+        let rows = |matrix: &nalgebra::Matrix6<f64>| -> Vec<Vec<String>> {
+            let mut rows = vec![vec![String::new()]];
+            rows[0].extend((1..=6).map(|k| k.to_string()));
+            for a in 0..6 {
+                let mut row = vec![(a + 1).to_string()];
+                row.extend((0..6).map(|b| match b >= a {
+                    true => fixed(clean(matrix[(a, b)]) * by, digits),
+                    false => String::new(),
+                }));
+                rows.push(row);
+            }
+            rows
+        };
+        self.text += &table(&rows(&found.constants), &[1, 2, 3, 4, 5, 6]);
+        let shift = (found.constants - found.unrelaxed).amax();
+        if shift > small {
+            self.text += &format!("  and with atoms strained like a continuum ({unit})\n");
+            self.text += &table(&rows(&found.unrelaxed), &[1, 2, 3, 4, 5, 6]);
+        }
+        if found.asymmetry > 1e-4 * found.constants.amax() {
+            self.text += &format!(
+                "  the stress is no pressure alone: constants that should be equal differ by up to {} {unit}\n",
+                significant(found.asymmetry * by, 3)
+            );
+        }
+        let header =
+            ["i", "j", &format!("relaxed ({unit})"), &format!("unrelaxed ({unit})")].map(String::from);
+        let rows: Vec<Vec<String>> = (0..6)
+            .flat_map(|a| (a..6).map(move |b| (a, b)))
+            .map(|(a, b)| {
+                let of = |m: &nalgebra::Matrix6<f64>| exact(m[(a, b)] * by);
+                vec![(a + 1).to_string(), (b + 1).to_string(), of(&found.constants), of(&found.unrelaxed)]
+            })
+            .collect();
+        self.csv("elastic.csv", &header, &rows)
+    }
+
+    /// Moduli, and whether the crystal is stable.
+    fn verdict(&mut self, found: &Found) {
+        let (unit, by) = self.pressure_unit();
+        if let Some([bulk, shear]) = found.moduli() {
+            let (k, g) = (bulk.hill(), shear.hill());
+            let young = 9.0 * k * g / (3.0 * k + g);
+            let poisson = (3.0 * k - 2.0 * g) / (2.0 * (3.0 * k + g));
+            let number = |x: f64| significant(x * by, 5);
+            let row =
+                |name: &str, m: [f64; 3]| vec![name.to_owned(), number(m[0]), number(m[1]), number(m[2])];
+            let rows = [
+                vec![format!("modulus ({unit})"), "Voigt".into(), "Reuss".into(), "Hill".into()],
+                row("bulk", [bulk.voigt, bulk.reuss, k]),
+                row("shear", [shear.voigt, shear.reuss, g]),
+            ];
+            self.text += &table(&rows, &[1, 2, 3]);
+            let anisotropy = 5.0 * shear.voigt / shear.reuss + bulk.voigt / bulk.reuss - 6.0;
+            self.text += &format!(
+                "  Young's modulus {} {unit}, Poisson's ratio {}; universal anisotropy {}\n",
+                number(young),
+                significant(poisson, 4),
+                significant(anisotropy.max(0.0), 4)
+            );
+        }
+        let stiffnesses = found.stiffnesses();
+        self.text += &match stiffnesses[0] > 0.0 {
+            true => format!(
+                "  stable: the softest strain has a stiffness of {} {unit}\n",
+                significant(stiffnesses[0] * by, 4)
+            ),
+            false => format!(
+                "  NOT stable: there is a strain with a stiffness of {} {unit}\n",
+                significant(stiffnesses[0] * by, 4)
+            ),
+        };
+    }
+
+    /// Young's modulus by direction.
+    fn directions(&mut self, found: &Found) -> Result<(), Failure> {
+        let (unit, by) = self.pressure_unit();
+        if found.stiffnesses()[0] <= 0.0 {
+            return Ok(());
+        }
+        let angles: Vec<f64> = (0..=180).map(f64::from).collect();
+        let along = |a: usize, b: usize| -> Vec<f64> {
+            let young = |degrees: &f64| {
+                let (sin, cos) = degrees.to_radians().sin_cos();
+                let mut n = [0.0; 3];
+                (n[a], n[b]) = (cos, sin);
+                found.young(n).unwrap_or(f64::NAN) * by
+            };
+            angles.iter().map(young).collect()
+        };
+        let planes =
+            [("from x to y", along(0, 1)), ("from y to z", along(1, 2)), ("from z to x", along(2, 0))];
+        let mut header = vec!["angle (deg)".to_owned()];
+        header.extend(planes.iter().map(|(name, _)| format!("{name} ({unit})")));
+        let rows: Vec<Vec<String>> = (0..angles.len())
+            .map(|k| {
+                let mut row = vec![exact(angles[k])];
+                row.extend(planes.iter().map(|(_, y)| exact(y[k])));
+                row
+            })
+            .collect();
+        self.csv("young.csv", &header, &rows)?;
+        let mut panel = Panel::new("Young's modulus", unit);
+        for (k, (name, y)) in planes.iter().enumerate() {
+            // (in a cubic crystal they lie upon each other)
+            let series = Series::new(*name, &angles[..], &y[..]).width(3.6 - 1.2 * k as f64);
+            panel = panel.series(if k > 0 { series.dashed() } else { series });
+        }
+        let title = format!("Stiffness by direction: {}", self.title);
+        self.picture("young", &Figure::new(title, "direction of the pull", "°").panel(panel))
+    }
+}

@@ -1,0 +1,298 @@
+//! What `md modes`, `md elastic` and `md sensitivity` have in common: a configuration at rest.
+
+pub(super) mod elastic;
+pub(super) mod modes;
+pub(super) mod sensitivity;
+
+use super::run::{directory, interrupt};
+use super::{Failure, How, Input, quoted, say, tell};
+use crate::catalog::Catalog;
+use crate::forces::Evaluator;
+use crate::formats::{AtomLabel, Format, Frame, FrameUnits, Precision, writer};
+use crate::input::plan::Plan;
+use crate::input::response::{Response, Rest};
+use crate::integrate::Motion;
+use crate::integrate::minimize::{Ending, Lbfgs, Minimizer, Until};
+use crate::observe::progress::{Mode, Progress};
+use crate::observe::trajectory::View;
+use crate::observe::write_whole;
+use crate::plot::scale::significant;
+use crate::plot::{Figure, PlotError};
+use crate::response::elastic::Elastic;
+use crate::response::{Point, ResponseError};
+use crate::system::{Atoms, State};
+use crate::units::UnitSystem;
+use clap::Args;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(Args)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    input: Input,
+    /// Folder for the results [default: outputs/<input's name>-<command>, or the next free -2, -3 …]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    how: How,
+}
+
+/// A configuration at rest, and where results go.
+struct Ready {
+    title: String,
+    units: UnitSystem,
+    boltzmann: f64,
+    atoms: Arc<Atoms>,
+    labels: Vec<AtomLabel>,
+    evaluator: Evaluator,
+    state: State,
+    folder: PathBuf,
+    quiet: bool,
+    /// What is said at the end.
+    text: String,
+    files: Vec<String>,
+    stop: Arc<AtomicBool>,
+}
+
+/// Steps of a minimisation, at most.
+const STEPS: u64 = 200_000;
+/// Changes of the cell, at most.
+const CELLS: usize = 30;
+
+impl Asked {
+    /// Reads the input and does the rest in as many threads as wanted.
+    fn carry_out(
+        self,
+        catalog: &Catalog,
+        what: &str,
+        body: impl FnOnce(&mut Ready, &Response) -> Result<(), Failure> + Send,
+    ) -> super::Outcome {
+        let plan = self.input.plan(catalog, self.how.quiet)?;
+        let stem = format!("{}-{what}", self.input.stem());
+        let folder = directory(self.output.as_deref(), &stem, None, self.how.force, self.how.quiet)?;
+        let Plan { title, units, boltzmann, atoms, labels, state, setup, response, .. } = plan;
+        let evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", folder.display())))?;
+        let mut ready = Ready {
+            title,
+            units,
+            boltzmann,
+            atoms,
+            labels,
+            evaluator,
+            state,
+            folder,
+            quiet: self.how.quiet,
+            text: String::new(),
+            files: Vec::new(),
+            stop: interrupt(),
+        };
+        ready.state.velocities.fill([0.0; 3]);
+        let input = self.input.input.display().to_string();
+        let work = || -> Result<(), Failure> {
+            ready.text = format!("{input}: {} atoms\n", ready.atoms.len());
+            body(&mut ready, &response)
+        };
+        match self.how.threads {
+            None => work()?,
+            Some(count) => {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(count)).build();
+                pool.map_err(Failure::failed)?.install(work)?;
+            }
+        }
+        if !ready.quiet {
+            let files = format!("  {} in {}\n", ready.files.join(", "), quoted(&ready.folder));
+            say(&(std::mem::take(&mut ready.text) + &files))?;
+        }
+        Ok(std::process::ExitCode::SUCCESS)
+    }
+}
+
+impl Ready {
+    fn reduced(&self) -> bool {
+        self.units == UnitSystem::Lj
+    }
+    fn mode(&self) -> Mode {
+        if self.quiet { Mode::Quiet } else { Mode::Auto }
+    }
+    fn point(&mut self) -> Point<'_> {
+        Point::new(&mut self.evaluator, &self.state, &self.atoms.masses)
+    }
+    /// GPa, or ε/σ³.
+    fn pressure_unit(&self) -> (&'static str, f64) {
+        // (1 kJ/mol/nm³ in GPa)
+        if self.reduced() { ("ε/σ³", 1.0) } else { ("GPa", 1e-4 / crate::units::constants::BAR) }
+    }
+    fn force_unit(&self) -> &'static str {
+        if self.reduced() { "ε/σ" } else { "kJ/mol/nm" }
+    }
+    /// Angular frequencies in what is shown: wave numbers, or 1/τ.
+    fn frequency_unit(&self) -> (&'static str, f64) {
+        // (ω in 1/ps is 10¹² ω/2πc in 1/m)
+        let per_cm = 1e12 / (std::f64::consts::TAU * crate::units::constants::SPEED_OF_LIGHT_SI * 100.0);
+        if self.reduced() { ("1/τ", 1.0) } else { ("1/cm", per_cm) }
+    }
+
+    /// Brings atoms, and the cell if asked, to rest.
+    fn settle(&mut self, rest: &Rest) -> Result<(), Failure> {
+        if rest.minimize {
+            self.minimize(rest.force)?;
+        }
+        if let Some(pressure) = rest.pressure {
+            self.relax_cell(rest, pressure)?;
+        }
+        let forces =
+            self.point().forces().map_err(|e| Failure::failed(format!("forces cannot be computed: {e}")))?;
+        let largest = forces.forces.as_flattened().iter().fold(0.0, |m: f64, f| m.max(f.abs()));
+        let how = match (rest.minimize, rest.pressure.is_some()) {
+            (_, true) => "relaxed with the cell",
+            (true, false) => "at a minimum of the energy",
+            (false, false) => "as they are",
+        };
+        self.text += &format!(
+            "  {how}: the largest component of a force is {} {}\n",
+            significant(largest, 3),
+            self.force_unit()
+        );
+        let limit = if self.reduced() { 1e-3 } else { 1.0 };
+        if largest > limit && !self.quiet {
+            let advice =
+                if rest.minimize { "more exactly (a smaller `force`)" } else { "first (`minimize = true`)" };
+            tell(&format!(
+                "warning: forces are not zero, so that second derivatives say little; minimise {advice}"
+            ));
+        }
+        Ok(())
+    }
+
+    fn minimize(&mut self, force: f64) -> Result<(), Failure> {
+        let cap = if self.reduced() { 0.1 } else { 0.02 };
+        let mut minimizer = Lbfgs::new(20, cap).map_err(Failure::failed)?;
+        let mut progress = Progress::start("minimize", 0, STEPS, self.mode());
+        let stop = self.stop.clone();
+        let mut forces = Default::default();
+        let mut motion = Motion::start(&mut self.state, &self.atoms.masses, &mut self.evaluator, &mut forces)
+            .map_err(|e| Failure::failed(format!("forces cannot be computed: {e}")))?;
+        let report = minimizer.minimize(&mut motion, &Until { force, steps: STEPS }, &mut |now| {
+            progress.update(now.step, || format!("largest force {:.2e}", now.force));
+            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        drop(progress);
+        let report = report.map_err(|e| Failure::failed(format!("the energy cannot be minimised: {e}")))?;
+        match report.ending {
+            Ending::Stopped => Err(Failure::failed("interrupted")),
+            Ending::Steps => Err(Failure::failed(format!(
+                "the energy is not minimised after {STEPS} steps: the largest force is {}",
+                significant(report.last.force, 3)
+            ))),
+            Ending::Converged | Ending::Stalled => Ok(()),
+        }
+    }
+
+    /// Strains the cell until its stress is a pressure: Newton's method with the elastic constants.
+    fn relax_cell(&mut self, rest: &Rest, pressure: f64) -> Result<(), Failure> {
+        for _ in 0..CELLS {
+            let elastic = self.elastic()?;
+            let scale = elastic.constants.amax();
+            let left =
+                std::array::from_fn::<f64, 6, _>(|k| elastic.stress[k] + if k < 3 { pressure } else { 0.0 });
+            if left.iter().all(|s| s.abs() <= 1e-9 * scale) {
+                return Ok(());
+            }
+            let strain = elastic.answer(left.map(|s| -s)).ok_or_else(|| {
+                Failure::failed("the cell cannot be relaxed: there is a strain that it does not resist")
+            })?;
+            // (no more than so much at a time)
+            let most = strain.as_flattened().iter().fold(0.0, |m: f64, e| m.max(e.abs()));
+            let by = (0.02 / most).min(1.0);
+            let rows = std::array::from_fn(|a| std::array::from_fn(|b| by * strain[b][a]));
+            self.state.cell = self
+                .state
+                .cell
+                .strained(rows)
+                .map_err(|e| Failure::failed(format!("the cell cannot be relaxed: {e}")))?;
+            if rest.minimize {
+                self.minimize(rest.force)?;
+            }
+        }
+        Err(Failure::failed(format!("the cell is not relaxed after {CELLS} changes")))
+    }
+
+    fn elastic(&mut self) -> Result<Elastic, Failure> {
+        let mut progress = Progress::start("strains", 0, 6, self.mode());
+        let found = self.point().elastic(|done| progress.update(done as u64, String::new));
+        drop(progress);
+        found.map_err(failed)
+    }
+
+    /// Writes a table.
+    fn csv(&mut self, name: &str, header: &[String], rows: &[Vec<String>]) -> Result<(), Failure> {
+        self.write(name, |out| {
+            let mut csv = csv::Writer::from_writer(out);
+            csv.write_record(header)?;
+            rows.iter().try_for_each(|row| csv.write_record(row))?;
+            csv.flush()
+        })
+    }
+    fn write(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+    ) -> Result<(), Failure> {
+        let path = self.folder.join(name);
+        write_whole(&path, write)
+            .map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))?;
+        self.files.push(name.to_owned());
+        Ok(())
+    }
+    /// Writes a picture, as SVG and PNG.
+    fn picture(&mut self, name: &str, figure: &Figure) -> Result<(), Failure> {
+        for ending in ["svg", "png"] {
+            let path = self.folder.join(format!("{name}.{ending}"));
+            figure.save(&path).map_err(|e: PlotError| Failure::failed(e))?;
+        }
+        self.files.push(format!("{name}.svg"));
+        Ok(())
+    }
+    /// Writes frames as extended XYZ.
+    fn frames(&mut self, name: &str, states: &[State]) -> Result<(), Failure> {
+        let view = View {
+            title: self.title.clone(),
+            units: if self.reduced() { FrameUnits::Reduced } else { FrameUnits::default() },
+            atoms: (0..self.atoms.len() as u32).collect(),
+            labels: self.labels.clone(),
+            unwrapped: true,
+            velocities: false,
+        };
+        self.write(name, |out| {
+            let mut bytes = Vec::new();
+            let mut frames = writer(&mut bytes, Format::Xyz, Precision::default());
+            let mut frame = Frame::default();
+            for state in states {
+                view.fill(state, &mut frame);
+                frames.write(&frame)?;
+            }
+            drop(frames);
+            out.write_all(&bytes)
+        })
+    }
+}
+
+fn failed(error: ResponseError) -> Failure {
+    match error {
+        ResponseError::Senseless(_) => Failure::wrong(error),
+        ResponseError::NoSolution(_) => Failure::failed(error)
+            .with_help("minimise first (`minimize = true`), or start from another structure"),
+        _ => Failure::failed(error),
+    }
+}
+
+/// All digits of a number, in a table.
+fn exact(x: f64) -> String {
+    // (a minus before zero says nothing)
+    if x == 0.0 { "0".into() } else { format!("{x}") }
+}

@@ -1,0 +1,157 @@
+//! `md sensitivity`
+
+use super::super::{Failure, Outcome, table};
+use super::{Asked, Ready, exact, failed};
+use crate::catalog::Catalog;
+use crate::forces::ParameterSlope;
+use crate::input::response::Outcome as Of;
+use crate::plot::scale::significant;
+use crate::plot::{Figure, Panel, Series};
+use crate::response::sensitivity::{Outcome as Question, Sensitivity as Found};
+use clap::Args;
+
+#[derive(Args)]
+pub(in crate::cli) struct Sensitivity {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// How many rows are printed, and how many are drawn.
+const PRINTED: usize = 25;
+const DRAWN: usize = 10;
+
+impl Sensitivity {
+    pub(in crate::cli) fn run(self, catalog: &Catalog) -> Outcome {
+        self.asked.carry_out(catalog, "sensitivity", |ready, response| {
+            let settings = &response.sensitivity;
+            ready.settle(&settings.rest)?;
+            let mut all = Vec::new();
+            for of in &settings.of {
+                let (name, unit, factor, outcome) = ready.asked(*of)?;
+                let mut found = ready.point().sensitivity(&outcome).map_err(failed)?;
+                found.value *= factor;
+                found.slopes.iter_mut().for_each(|s| s.slope *= factor);
+                ready.show(&name, &unit, &found);
+                all.push((name, unit, found));
+            }
+            ready.record(&all)?;
+            ready.bars(&all)
+        })
+    }
+}
+
+impl Ready {
+    /// What is asked for in the library's terms: name, unit, the unit's value.
+    fn asked(&mut self, of: Of) -> Result<(String, String, f64, Question), Failure> {
+        let n = self.atoms.len();
+        let (energy, length) = if self.reduced() { ("ε", "σ") } else { ("kJ/mol", "nm") };
+        let (pressure, by) = self.pressure_unit();
+        let (frequency, per) = self.frequency_unit();
+        let name = of.name();
+        let (unit, factor, outcome) = match of {
+            Of::Energy => (energy, 1.0, Question::Energy),
+            Of::Pressure => (pressure, by, Question::Pressure),
+            Of::Elastic(a, b) => (pressure, by, Question::Elastic(a, b)),
+            Of::Frequency(k) => (frequency, per, Question::Frequency(k)),
+            Of::Distance(i, j) if i >= n || j >= n => {
+                return Err(Failure::wrong(format!("`{name}`: there are only {n} atoms")));
+            }
+            Of::Distance(i, j) => (length, 1.0, Question::Distance(i, j)),
+            Of::LatticeConstant => {
+                // of the cubic cell where there is one, else of the whole cell along its first vector
+                let types = self.atoms.types.clone();
+                let crystal = self.point().crystal(&types).map_err(failed)?;
+                let edge = self.state.cell.basis()[0].iter().map(|x| x * x).sum::<f64>().sqrt();
+                let times = crystal.cubic.map_or(1.0, |(_, a)| (edge / a).round().max(1.0));
+                return Ok((name, length.into(), 1.0 / times, Question::Edge(0)));
+            }
+        };
+        Ok((name, unit.into(), factor, outcome))
+    }
+
+    /// A sorted table.
+    fn show(&mut self, name: &str, unit: &str, found: &Found) {
+        self.text += &format!("  {name} = {} {unit}\n", significant(found.value, 8));
+        let sorted = sorted(found);
+        let mut rows = vec![
+            ["parameter", "value", &format!("d/dθ ({unit})"), &format!("for 1 % ({unit})")]
+                .map(String::from)
+                .to_vec(),
+        ];
+        for s in sorted.iter().filter(|s| s.matters).take(PRINTED) {
+            rows.push(vec![
+                s.name.clone(),
+                significant(s.at, 6),
+                significant(s.slope, 6),
+                significant(0.01 * s.at * s.slope, 4),
+            ]);
+        }
+        self.text += &table(&rows, &[1, 2, 3]);
+        let more = sorted.iter().filter(|s| s.matters).count().saturating_sub(PRINTED);
+        if more > 0 {
+            self.text += &format!("  … and {more} more in sensitivity.csv\n");
+        }
+        let idle: Vec<&str> = sorted.iter().filter(|s| !s.matters).map(|s| s.name.as_str()).collect();
+        if !idle.is_empty() {
+            let names = idle.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+            let rest = if idle.len() > 8 { format!(" and {} more", idle.len() - 8) } else { String::new() };
+            self.text += &format!("  no interaction depends on {names}{rest}\n");
+        }
+    }
+
+    fn record(&mut self, all: &[(String, String, Found)]) -> Result<(), Failure> {
+        let header = ["result", "unit", "value", "parameter", "at", "derivative", "for 1 %", "matters"]
+            .map(String::from);
+        let mut rows = Vec::new();
+        for (name, unit, found) in all {
+            for s in sorted(found) {
+                rows.push(vec![
+                    name.clone(),
+                    unit.clone(),
+                    exact(found.value),
+                    s.name.clone(),
+                    exact(s.at),
+                    exact(s.slope),
+                    exact(0.01 * s.at * s.slope),
+                    s.matters.to_string(),
+                ]);
+            }
+        }
+        self.csv("sensitivity.csv", &header, &rows)
+    }
+
+    /// Bars of what a percent of each parameter does, in percent of the result.
+    fn bars(&mut self, all: &[(String, String, Found)]) -> Result<(), Failure> {
+        let title = format!("What 1 % of a parameter changes: {}", self.title);
+        let mut figure = Figure::new(title, "change of the result", "%");
+        let mut drawn = false;
+        for (name, _, found) in all {
+            let scale = if found.value == 0.0 { 1.0 } else { found.value.abs() };
+            let sorted = sorted(found);
+            let chosen: Vec<_> =
+                sorted.iter().filter(|s| s.matters && s.at * s.slope != 0.0).take(DRAWN).collect();
+            let mut panel = Panel::new(name.clone(), "").weight(0.4 + 0.12 * chosen.len() as f64);
+            for (k, s) in chosen.iter().enumerate() {
+                let (x, y) = (s.at * s.slope / scale, -(k as f64) - 1.0);
+                let color = crate::plot::style::PALETTE[k % crate::plot::style::PALETTE.len()];
+                let bar = Series::new(s.name.clone(), vec![0.0, x], vec![y, y]).width(9.0).color(color);
+                panel = panel.series(bar);
+                drawn = true;
+            }
+            if !chosen.is_empty() {
+                figure = figure.panel(panel);
+            }
+        }
+        if drawn { self.picture("sensitivity", &figure) } else { Ok(()) }
+    }
+}
+
+/// Those that do most come first.
+fn sorted(found: &Found) -> Vec<&ParameterSlope> {
+    let mut slopes: Vec<&ParameterSlope> = found.slopes.iter().collect();
+    slopes.sort_by(|a, b| {
+        let weight = |s: &ParameterSlope| (s.at * s.slope).abs();
+        weight(b).total_cmp(&weight(a)).then_with(|| a.name.cmp(&b.name))
+    });
+    slopes
+}
