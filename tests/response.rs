@@ -1,7 +1,7 @@
 //! Vibrations, elastic constants and sensitivities against closed formulas, other programs' numbers and differences.
 
 use md::autodiff::Richardson;
-use md::forces::{Evaluator, ForceSource, Forces};
+use md::forces::{Evaluator, ForceSource, Forces, Grid};
 use md::input::plan::Plan;
 use md::input::reader::Document;
 use md::integrate::Motion;
@@ -9,7 +9,7 @@ use md::integrate::minimize::{Lbfgs, Minimizer, Until};
 use md::response::elastic::Elastic;
 use md::response::modes::{Count, Mode, frequency};
 use md::response::sensitivity::Outcome;
-use md::response::{Point, ResponseError, Rigid};
+use md::response::{Point, ResponseError, Rigid, newton};
 use md::system::{Atoms, State};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,7 +28,9 @@ impl System {
         if let Some(structure) = file {
             document = document.with_file("atoms.xyz", structure.as_bytes());
         }
-        let plan = Plan::of(&document, &md::catalog()).unwrap_or_else(|e| panic!("{}", e.render(false)));
+        let mut plan = Plan::of(&document, &md::catalog()).unwrap_or_else(|e| panic!("{}", e.render(false)));
+        // (forces without a grid, so that minima are as exact as numbers are)
+        plan.setup.method.grid = Grid::NONE;
         let evaluator = Evaluator::new(plan.setup).unwrap();
         Self { evaluator, state: plan.state, atoms: plan.atoms }
     }
@@ -39,16 +41,14 @@ impl System {
         let mut forces = Forces::default();
         let mut motion =
             Motion::start(&mut self.state, &self.atoms.masses, &mut self.evaluator, &mut forces).unwrap();
-        let until = Until { force, steps: 100_000 };
+        let until = Until { force: force.max(1e-3), steps: 20_000 };
         let mut minimizer = Lbfgs::new(20, 0.05).unwrap();
         minimizer.minimize(&mut motion, &until, &mut |_| ControlFlow::Continue(())).unwrap();
+        let largest = newton(&mut self.evaluator, &mut self.state, &self.atoms.masses, force).unwrap();
+        assert!(largest <= force, "{largest:e}");
     }
     fn modes(&mut self, count: Count) -> Vec<Mode> {
         self.point().modes(count, |_, _| ()).unwrap()
-    }
-    fn vibrations(&mut self) -> Vec<f64> {
-        let modes = self.modes(Count::All);
-        modes.iter().filter(|m| m.rigid.is_none()).map(Mode::frequency).collect()
     }
     fn elastic(&mut self) -> Elastic {
         self.point().elastic(|_| ()).unwrap()
@@ -430,7 +430,7 @@ fn no_minimum_no_response() {
 /// differences.
 fn sensitivities(system: &mut System, outcomes: &[Outcome], cell: bool, limit: f64) {
     let (start, theta) = (system.state.clone(), system.evaluator.terms()[0].parameters().values().to_vec());
-    let mut settle = |system: &mut System, theta: &[f64]| {
+    let settle = |system: &mut System, theta: &[f64]| {
         system.evaluator.terms_mut()[0].set_parameters(theta);
         system.state = start.clone();
         system.minimize(1e-10);
@@ -477,7 +477,7 @@ fn sensitivities_of_a_molecule() {
     let mut system = System::new(
         &WATER.replace(
             "[bond.harmonic]\n    O-H = { k = 443000.0, r0 = 0.1012 }",
-            "[bond.morse]\n    O-H = { d = 450.0, a = 22.0, r0 = 0.1012 }",
+            "[bond.morse]\n    O-H = { D = 450.0, a = 22.0, r0 = 0.1012 }",
         ),
         Some("3\nwater\nO 0.1 0.2 0.3\nH 0.9 0.8 0.3\nH -0.7 0.8 0.1\n"),
     );

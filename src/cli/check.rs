@@ -1,9 +1,11 @@
 //! `md check`
 
 use super::{Failure, Input, Outcome, say, table};
-use crate::autodiff::{Cautious, Difference};
+use crate::autodiff::{Cautious, Difference, Richardson};
 use crate::catalog::Catalog;
-use crate::forces::{Evaluator, ForceError, ForceSource, Forces, Grid, Kind, Method, Precision, Setup};
+use crate::forces::{
+    Direction, Evaluator, ForceError, ForceSource, Forces, Grid, Kind, Method, Precision, Setup,
+};
 use crate::random::{Noise, Purpose};
 use crate::run::term_names;
 use crate::system::{Cell, Positions, State};
@@ -302,6 +304,8 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
         return Err(error);
     }
 
+    rows.extend(second(evaluator, cell, positions, &sample, &clearance, step, name)?);
+
     // one evaluator against the other
     if n <= TAPE {
         evaluator.method.kind = Kind::Tape;
@@ -326,6 +330,122 @@ fn compare(evaluator: &mut Evaluator, state: &State, step: f64, name: &str) -> R
     }
     Ok(rows)
 }
+
+/// Comparisons of second derivatives, and of derivatives in parameters.
+fn second(
+    evaluator: &mut Evaluator,
+    cell: &Cell,
+    positions: &Positions,
+    sample: &[usize],
+    clearance: &[f64],
+    step: f64,
+    name: &str,
+) -> Result<Vec<Row>, ForceError> {
+    let n = positions.len();
+    let mut rows = Vec::new();
+    let mut failed = None;
+    // some atoms, each moved by itself: what that does to all forces, and to the derivatives in parameters
+    let (mut products, mut of_parameters) = (Worst::new(DIFFERENCE), Worst::new(DIFFERENCE));
+    let noise = Noise::new(1, Purpose::Vectors);
+    let mut clear: Vec<usize> = sample.to_vec();
+    clear.sort_by(|&a, &b| clearance[b].min(step).total_cmp(&clearance[a].min(step)).then(a.cmp(&b)));
+    for (turn, &i) in clear.iter().take(3).enumerate() {
+        let [x, y, z, _] = noise.normals(0, i);
+        let length = (x * x + y * y + z * z).sqrt();
+        let way = [x / length, y / length, z / length];
+        let mut v = vec![[0.0; 3]; n];
+        v[i] = way;
+        let step = step.min(0.9 * clearance[i]).min(1e-2 * nearest(cell, positions, i));
+        let moved = |h: f64| {
+            let mut moved = positions.clone();
+            // (so small a move leaves no bounds)
+            let _ = moved.advance_all(cell, |k| if k == i { way.map(|x| x * h) } else { [0.0; 3] });
+            moved
+        };
+        let product = evaluator.hessian_product(cell, positions, &v)?;
+        let forces = |h: f64| {
+            let mut out = Forces::default();
+            match evaluator.evaluate(cell, &moved(h), &mut out) {
+                Ok(()) => out.forces.into_flattened(),
+                Err(error) => {
+                    failed = Some(error);
+                    vec![f64::NAN; 3 * n]
+                }
+            }
+        };
+        let scale = product.as_flattened().iter().fold(0.0f64, |m, x| m.max(x.abs()));
+        let differences = Richardson { step, levels: 5, tables: 2, enough: ENOUGH, scale };
+        let found = differences.derivatives(forces, 0.0);
+        for (k, (hv, d)) in product.as_flattened().iter().zip(found).enumerate() {
+            let d = Difference { value: -d.value, ..d };
+            products.difference(*hv, d, hv.abs().max(1e-3 * scale), || {
+                format!("atom {}, {} with atom {}", k / 3 + 1, AXES[k % 3], i + 1)
+            });
+        }
+        if turn > 0 {
+            continue;
+        }
+        let direction = Direction { moves: &v, strain: [[0.0; 3]; 3] };
+        let slopes = evaluator.parameter_slopes(cell, positions, Some(direction))?;
+        let weights = |h: f64| match evaluator.parameter_slopes(cell, &moved(h), None) {
+            Ok(slopes) => slopes.iter().map(|s| s.at * s.slope).collect(),
+            Err(error) => {
+                failed = Some(error);
+                vec![f64::NAN; slopes.len()]
+            }
+        };
+        let largest = slopes.iter().map(|s| (s.at * s.along).abs()).fold(1e-9 * scale, f64::max);
+        let differences = Richardson { step, levels: 4, tables: 1, enough: ENOUGH, scale: largest };
+        for (s, d) in slopes.iter().zip(differences.derivatives(weights, 0.0)).filter(|(s, _)| s.matters) {
+            let w = s.at * s.along;
+            let scale = w.abs().max(1e-3 * largest);
+            of_parameters.difference(w, d, scale, || format!("{}, atom {}", s.name, i + 1));
+        }
+    }
+    rows.push(products.row(name, "Hessian products"));
+    if let Some(error) = failed {
+        return Err(error);
+    }
+
+    // every parameter by itself
+    let slopes = evaluator.parameter_slopes(cell, positions, None)?;
+    let theta = evaluator.terms()[0].parameters().values().to_vec();
+    let charges = evaluator.charges().values.clone();
+    let mut worst = Worst::new(DIFFERENCE);
+    let largest = slopes.iter().map(|s| (s.at * s.slope).abs()).fold(1e-9, f64::max);
+    let mut chosen: Vec<usize> =
+        (0..slopes.len()).filter(|&k| slopes[k].matters && slopes[k].at != 0.0).collect();
+    chosen.sort_by(|&a, &b| {
+        let weight = |k: usize| (slopes[k].at * slopes[k].slope).abs();
+        weight(b).total_cmp(&weight(a)).then(a.cmp(&b))
+    });
+    for &k in chosen.iter().take(PARAMETERS) {
+        let energy = |h: f64| {
+            let (mut theta, mut charges) = (theta.clone(), charges.clone());
+            match k.checked_sub(theta.len()) {
+                None => theta[k] *= 1.0 + h,
+                Some(k) => charges[k] *= 1.0 + h,
+            }
+            evaluator.terms_mut()[0].set_parameters(&theta);
+            evaluator.set_charges(&charges);
+            evaluator.energies(cell, positions, None, None).map_or(f64::NAN, |e| e.iter().sum())
+        };
+        let weight = slopes[k].at * slopes[k].slope;
+        let scale = weight.abs().max(1e-3 * largest);
+        let differences = Richardson { step: 1e-3, levels: 4, tables: 1, enough: ENOUGH, scale };
+        worst.difference(weight, differences.derivative(energy, 0.0), scale, || slopes[k].name.clone());
+        evaluator.terms_mut()[0].set_parameters(&theta);
+        evaluator.set_charges(&charges);
+    }
+    if slopes.iter().any(|s| s.matters) {
+        rows.push(worst.row(name, "parameters"));
+        rows.push(of_parameters.row(name, "parameters and forces"));
+    }
+    Ok(rows)
+}
+
+/// How many parameters of a term are compared at most: those that matter most.
+const PARAMETERS: usize = 12;
 
 #[cfg(test)]
 mod tests {

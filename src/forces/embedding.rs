@@ -220,6 +220,10 @@ impl<E: EmbeddingEnergy, F: Formula> Law for EmbeddingLaw<E, F> {
     }
 
     fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        // (energies alone have no tangents: those of forces are what is asked for)
+        if O::TANGENTS && !F::FORCES {
+            return;
+        }
         let Self { types, table, origin, list, slopes, in_slots, partial, .. } = self;
         let (near, ending, formula) = (&frame.lists[*list], E::ENDING, PhantomData::<(O, F)>);
         let origin = if frame.grid == Grid::NONE { 0.0 } else { *origin };

@@ -368,6 +368,10 @@ impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
     }
 
     fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        // (energies alone have no tangents: those of forces are what is asked for)
+        if O::TANGENTS && !F::FORCES {
+            return;
+        }
         let Self { table, list, partial, .. } = self;
         let near = &frame.lists[*list];
         each_rank(sink, *list, partial, &|ranks, forces, [sums]| {

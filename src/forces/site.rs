@@ -157,8 +157,9 @@ impl<O: Order, E: SiteEnergy> Kernel<f64> for Alike<'_, O, E> {
                 sums.add_energy(e.value().result().lane(k));
             }
             for (m, n) in neighbors.iter().enumerate() {
-                let f = [n.vector.x, n.vector.y, n.vector.z].map(|x| (-adjoints.of(x)).rounded(grid));
-                let f = O::Quantity::<V>::spill(f);
+                let Vec3 { x, y, z } = n.vector;
+                let [x, y, z] = [-adjoints.of(x), -adjoints.of(y), -adjoints.of(z)];
+                let f = O::Quantity::<V>::spill([x.rounded(grid), y.rounded(grid), z.rounded(grid)]);
                 for k in 0..places.len() {
                     let (entry, _, d) = seen(k, m);
                     let f = [f[0][k], f[1][k], f[2][k]];

@@ -255,6 +255,10 @@ impl<E: TripletEnergy, F: Formula<Energy = E>> Law for TripletLaw<E, F> {
     }
 
     fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        // (energies alone have no tangents: those of forces are what is asked for)
+        if O::TANGENTS && !F::FORCES {
+            return;
+        }
         let Self { sight, shares, .. } = self;
         let body = &|sites: Sites, found: &mut Vec<Known<f64>>| {
             // (for values there is memory at hand)
@@ -329,7 +333,10 @@ impl<O: Order, F: Formula> Kernel<f64> for Triplets<'_, O, F> {
             // features, and the pair energies
             for block in found.chunks_mut(V::WIDTH) {
                 let at = |k: usize| &block[if k < block.len() { k } else { 0 }];
-                let r2 = O::Quantity::<V>::gather(|k| at(k).r2);
+                let r2 = O::Quantity::<V>::gather(
+                    #[inline(always)]
+                    |k| at(k).r2,
+                );
                 let row = |k: usize| types.row(kind, at(k).kind, at(k).kind).unwrap_or(0);
                 let q: Parameters<F, V::Parameter> = p.gather::<V, _>(row);
                 let [e, g] = O::Quantity::<V>::neighbors::<F>(r2, &q);
@@ -340,8 +347,20 @@ impl<O: Order, F: Formula> Kernel<f64> for Triplets<'_, O, F> {
                     continue;
                 }
                 let half = e.tangent * 0.5;
-                let along = |c: usize| O::Quantity::<V>::gather(|k| at(k).vector[c]);
-                let d = [along(0), along(1), along(2)];
+                let d = [
+                    O::Quantity::<V>::gather(
+                        #[inline(always)]
+                        |k| at(k).vector[0],
+                    ),
+                    O::Quantity::<V>::gather(
+                        #[inline(always)]
+                        |k| at(k).vector[1],
+                    ),
+                    O::Quantity::<V>::gather(
+                        #[inline(always)]
+                        |k| at(k).vector[2],
+                    ),
+                ];
                 let f =
                     [(half * d[0]).rounded(grid), (half * d[1]).rounded(grid), (half * d[2]).rounded(grid)];
                 if frame.sums {
@@ -397,14 +416,19 @@ impl<O: Order, F: Formula> Kernel<f64> for Triplets<'_, O, F> {
                     totals.add_energy(V::first(filled), e);
                     continue;
                 }
-                let f: [O::Quantity<V>; 6] = std::array::from_fn(|c| (-g[c]).rounded(grid));
+                // (loops, since the standard library's `from_fn` and `map` are not inlined)
+                let (mut f, mut results) = ([zero; 6], [V::constant(0.0); 6]);
+                for c in 0..6 {
+                    f[c] = (-g[c]).rounded(grid);
+                    results[c] = f[c].result();
+                }
                 if frame.sums {
                     let own = V::first(filled);
                     let [ax, ay, az, bx, by, bz, ..] = input;
                     totals.add(own, e, [ax, ay, az], [f[0], f[1], f[2]]);
                     totals.add(own, zero, [bx, by, bz], [f[3], f[4], f[5]]);
                 }
-                let f = spill(std::array::from_fn::<V, 6, _>(|c| f[c].result()));
+                let f = spill(results);
                 let asked = O::Quantity::<V>::spill([g[6], g[7]]);
                 for (k, &(a, b, _)) in block[..filled].iter().enumerate() {
                     for (x, first, asked) in [(a, 0, &asked[0]), (b, 3, &asked[1])] {
@@ -424,7 +448,9 @@ impl<O: Order, F: Formula> Kernel<f64> for Triplets<'_, O, F> {
             // what the triplets ask of the features goes on to the distances
             for a in found.iter() {
                 let asked = a.adjoint * a.slope;
-                let f = a.vector.map(|x| (asked * x).rounded(frame.grid.force_origin()));
+                let (origin, [x, y, z]) = (frame.grid.force_origin(), a.vector);
+                let f =
+                    [(asked * x).rounded(origin), (asked * y).rounded(origin), (asked * z).rounded(origin)];
                 for c in 0..3 {
                     shares[a.entry][c] += f[c].result();
                 }

@@ -247,6 +247,10 @@ impl<E: Bonded<N>, const N: usize> Law for TupleLaw<E, N> {
     }
 
     fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        // (energies alone have no tangents: those of forces are what is asked for)
+        if O::TANGENTS && !E::FORCES {
+            return;
+        }
         let Self { atoms, rows, shares, .. } = self;
         let Shares { forces, partial, .. } = shares;
         each_chunk(atoms.len(), forces, N, partial, [&mut sink.sums], &|range, slots, [sums]| {

@@ -195,9 +195,9 @@ pub struct Frame<'a> {
 /// Runs a kernel on a set of instructions. In unit tests it runs on one number at a time: the tests from outside run
 /// every kernel on all instructions, and compiling them all twice would take minutes.
 macro_rules! on {
-    ($isa:expr, $kernel:ident, $precision:ident, $One:ty) => {{
+    ($kernel:ident, $One:ty, $run:expr) => {{
         #[cfg(not(test))]
-        return $isa.$precision($kernel);
+        return $run;
         #[cfg(test)]
         return $kernel.run::<$One>();
     }};
@@ -208,16 +208,12 @@ impl Frame<'_> {
     #[inline]
     pub fn double<O: Order, K: Kernel<f64>>(&self, kernel: K) -> K::Output {
         // (what a constant rules out is not compiled)
-        if O::TANGENTS {
-            on!(self.isa, kernel, double_rarely, f64)
-        } else {
-            on!(self.isa, kernel, double, f64)
-        }
+        on!(kernel, f64, if O::TANGENTS { self.isa.double_rarely(kernel) } else { self.isa.double(kernel) })
     }
     /// Runs a kernel in single precision.
     #[inline]
     pub fn single<K: Kernel<f32>>(&self, kernel: K) -> K::Output {
-        on!(self.isa, kernel, single, F32x1)
+        on!(kernel, F32x1, self.isa.single(kernel))
     }
     /// The type of the atom of rank k in a list.
     #[inline(always)]

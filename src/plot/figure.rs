@@ -81,12 +81,31 @@ pub struct Panel<'a> {
     weight: f64,
     logarithmic: bool,
     series: Vec<Series<'a>>,
+    /// The names of bars, which are its series then.
+    bars: Vec<String>,
 }
+
+/// The width of a bar.
+const BAR: f64 = 11.0;
 
 impl<'a> Panel<'a> {
     /// A panel whose y axis shows `name (unit)`; an empty unit is left out.
     pub fn new(name: impl Into<String>, unit: impl Into<String>) -> Self {
-        Panel { name: name.into(), unit: unit.into(), weight: 1.0, logarithmic: false, series: Vec::new() }
+        let (series, bars) = (Vec::new(), Vec::new());
+        Panel { name: name.into(), unit: unit.into(), weight: 1.0, logarithmic: false, series, bars }
+    }
+
+    /// A panel of horizontal bars, one below the other, each with its name in place of a y axis.
+    pub fn bars(name: impl Into<String>, bars: impl IntoIterator<Item = (String, f64)>) -> Self {
+        let mut panel = Panel::new(name, "");
+        for (name, x) in bars {
+            let y = -(panel.bars.len() as f64) - 1.0;
+            let color = if x < 0.0 { style::VERMILION } else { style::BLUE };
+            panel.series.push(Series::new("", vec![0.0, x], vec![y, y]).width(BAR).color(color));
+            panel.bars.push(name);
+        }
+        let rows = panel.bars.len() as f64;
+        panel.weight(0.15 + 0.13 * rows)
     }
 
     /// Adds a curve.
@@ -391,7 +410,10 @@ impl Layout {
             let from = self.place_x(*at).max(self.left) + 4.0;
             let to = self.marks.get(k + 1).map_or(self.right, |(next, _)| self.place_x(*next));
             let text = fit(name, TICK_SIZE, to - from - 4.0);
-            if text == *name || text.chars().count() > 4 {
+            if text != *name && to - from < 16.0 && to == self.right {
+                // (a mark at the very end has its name on the other side)
+                canvas.text((from - 8.0, first.top - 5.0), name, TICK_SIZE, Align::Right, true)?;
+            } else if text == *name || text.chars().count() > 4 {
                 canvas.text((from, first.top - 5.0), &text, TICK_SIZE, Align::Left, true)?;
             }
         }
@@ -426,7 +448,7 @@ impl Plot {
                 .then(|| sample::running_mean(&series.x, &y, COLUMNS))
                 .flatten();
             let points = lines.iter().map(Vec::len).sum::<usize>();
-            let dots = !series.guide && points <= 60;
+            let dots = !series.guide && points <= 60 && panel.bars.is_empty();
             curves.push(Curve {
                 lines,
                 average,
@@ -447,10 +469,16 @@ impl Plot {
             legend.push(Entry { text, x: 0.0, row: 0, color, width, dashed: false, pale: true });
         }
         let values = curves.iter().flat_map(|c| &c.lines).flatten().map(|(_, y)| *y);
-        let (low, high) = padded(sample::range(values).unwrap_or((0.0, 1.0)), 0.06);
+        let (low, high) = match panel.bars.len() {
+            0 => padded(sample::range(values).unwrap_or((0.0, 1.0)), 0.06),
+            rows => (-(rows as f64) - 0.7, -0.3),
+        };
         let height = panel.weight * style::PANEL_HEIGHT;
         let target = ((height / 24.0) as usize).max(2);
-        let ticks = if panel.logarithmic {
+        let ticks = if !panel.bars.is_empty() {
+            let values = (1..=panel.bars.len()).map(|k| -(k as f64)).collect();
+            Ticks { values, labels: panel.bars.clone(), exponent: 0, offset: 0.0 }
+        } else if panel.logarithmic {
             Ticks::logarithmic(low, high, target + 2)
         } else {
             Ticks::linear(low, high, target)

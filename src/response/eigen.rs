@@ -54,11 +54,14 @@ pub fn all<E>(n: usize, mut product: impl FnMut(&[f64]) -> Result<Vec<f64>, E>) 
 
 /// Eigenvalues in order, and eigenvectors with them.
 fn sorted(matrix: DMatrix<f64>) -> (Vec<f64>, DMatrix<f64>) {
+    if matrix.is_empty() {
+        return (Vec::new(), matrix);
+    }
     let found = SymmetricEigen::new(matrix);
     let mut order: Vec<usize> = (0..found.eigenvalues.len()).collect();
     order.sort_by(|&a, &b| found.eigenvalues[a].total_cmp(&found.eigenvalues[b]));
     let columns: Vec<_> = order.iter().map(|&k| found.eigenvectors.column(k)).collect();
-    let vectors = if columns.is_empty() { DMatrix::zeros(0, 0) } else { DMatrix::from_columns(&columns) };
+    let vectors = DMatrix::from_columns(&columns);
     (order.iter().map(|&k| found.eigenvalues[k]).collect(), vectors)
 }
 
@@ -162,7 +165,7 @@ fn orthogonalize(basis: &DMatrix<f64>, size: usize, v: &mut Vec<f64>) -> bool {
     let before = x.norm();
     for _ in 0..3 {
         let basis = basis.columns(0, size);
-        x -= &basis * basis.tr_mul(&x);
+        x -= basis * basis.tr_mul(&x);
     }
     let left = x.norm();
     if left.is_nan() || left <= 1e-12 * before {
@@ -252,7 +255,7 @@ impl Recurrence {
             let known = basis.columns(0, k + 1);
             let mut rest = DVector::from_vec(std::mem::take(&mut v));
             for _ in 0..2 {
-                rest -= &known * known.tr_mul(&rest);
+                rest -= known * known.tr_mul(&rest);
             }
             let left = rest.norm();
             beside.push(left);

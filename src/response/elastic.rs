@@ -60,19 +60,12 @@ impl Point<'_> {
         let rest = vec![[0.0; 3]; self.atoms()];
         let forces = self.tangents(&rest, strain)?.forces;
         // (in a crystal where every atom is a centre of symmetry these are rounding errors)
-        let typical = self.typical_force()?;
+        let typical =
+            self.stiffness()? * self.state.cell.basis()[0].iter().map(|x| x * x).sum::<f64>().sqrt();
         if forces.as_flattened().iter().all(|f| f.abs() <= 1e-11 * typical) {
             return Ok(rest);
         }
         self.relaxation(&forces)
-    }
-
-    /// The size of the force that atoms feel when each is moved by the length of the cell: what rounding is measured by.
-    fn typical_force(&mut self) -> Result<f64, ResponseError> {
-        let length = self.state.cell.basis()[0].iter().map(|x| x * x).sum::<f64>().sqrt();
-        let signs = |k: usize| if (k.wrapping_mul(2_654_435_761) >> 7) & 1 == 0 { length } else { -length };
-        let v: Vec<f64> = (0..3 * self.atoms()).map(signs).collect();
-        Ok(self.product(&v)?.iter().fold(0.0, |m: f64, x| m.max(x.abs())))
     }
 
     /// All 21 elastic constants.

@@ -17,7 +17,7 @@ mod solve;
 pub mod thermal;
 
 pub use rigid::{Rigid, RigidMotion};
-pub use solve::{NoSolution, conjugate_gradients};
+pub use solve::{NoSolution, conjugate_gradients, newton};
 
 use crate::forces::{Direction, Evaluator, ForceError, ForceSource, Forces, ParameterSlope};
 use crate::system::State;
@@ -93,6 +93,15 @@ impl<'a> Point<'a> {
         self.products += 1;
         let product = self.evaluator.hessian_product(&self.state.cell, &self.state.positions, vectors)?;
         Ok(product.into_flattened())
+    }
+
+    /// The largest force where each atom goes its own way by 1 nm: what rounding errors of products are measured by.
+    ///
+    /// # Errors
+    /// Those of the evaluator.
+    pub fn stiffness(&mut self) -> Result<f64, ForceError> {
+        let v: Vec<f64> = eigen::random(3 * self.atoms(), 0).iter().map(|x| x.signum()).collect();
+        Ok(self.product(&v)?.iter().fold(0.0, |m: f64, x| m.max(x.abs())))
     }
 
     /// The derivatives in all parameters, and how they change along a direction.

@@ -49,6 +49,7 @@ impl Point<'_> {
         let center: [f64; 3] = std::array::from_fn(|c| {
             places.iter().zip(self.masses).map(|(x, m)| m * x[c]).sum::<f64>() / total
         });
+        let stiffness = self.stiffness()?;
         let all = (0..3).map(Rigid::Translation).chain((0..3).map(Rigid::Rotation));
         let mut found: Vec<RigidMotion> = Vec::new();
         for motion in all {
@@ -73,10 +74,8 @@ impl Point<'_> {
                 }
             };
             let u = displaced.as_flattened();
-            // what a product of such a size would be if the atoms went their own ways
-            let alone: Vec<f64> =
-                u.iter().enumerate().map(|(k, x)| if k / 3 % 2 == 0 { *x } else { -0.7 * x }).collect();
-            let scale = self.product(&alone)?.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+            let size = u.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+            let scale = stiffness * size;
             let product = self.product(u)?;
             let apart = product.iter().zip(&expected).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
             if scale > 0.0 && apart > 1e-8 * scale {

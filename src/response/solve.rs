@@ -1,7 +1,8 @@
 //! Systems of equations with the Hessian as their matrix.
 
 use super::{Point, ResponseError, dot};
-use crate::forces::ForceError;
+use crate::forces::{Evaluator, ForceError};
+use crate::system::State;
 
 /// Why H x = b was not solved.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -86,6 +87,37 @@ pub fn conjugate_gradients<E: From<NoSolution>>(
         rr = next;
     }
     Err(NoSolution::NotConverged { steps: most, left: best.0 }.into())
+}
+
+/// Newton's method from near a minimum: atoms move by H⁻¹ F until no component of a force is larger than `force`, or
+/// nothing becomes better. (Minimisers compare energies, whose rounding ends their way much earlier.) Returns the largest
+/// component.
+///
+/// # Errors
+/// A configuration that is not near a minimum; it stays as it was then.
+pub fn newton(
+    evaluator: &mut Evaluator,
+    state: &mut State,
+    masses: &[f64],
+    force: f64,
+) -> Result<f64, ResponseError> {
+    let largest = |f: &[[f64; 3]]| f.as_flattened().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    let mut forces = Point::new(evaluator, state, masses).forces()?.forces;
+    for _ in 0..20 {
+        let before = largest(&forces);
+        if before <= force {
+            break;
+        }
+        let mut point = Point::new(evaluator, state, masses);
+        let moves = point.relaxation(&forces)?;
+        let moved = point.moved(&moves, [[0.0; 3]; 3], 1.0)?;
+        let found = Point::new(evaluator, &moved, masses).forces()?.forces;
+        if largest(&found) >= before {
+            break;
+        }
+        (*state, forces) = (moved, found);
+    }
+    Ok(largest(&forces))
 }
 
 impl Point<'_> {

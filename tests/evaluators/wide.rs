@@ -263,7 +263,7 @@ impl<'a> WideEnergy<'a> {
 
     /// H v of atom i along an axis, by a difference of differences.
     pub fn product(&self, i: usize, axis: usize, v: &[[f64; 3]]) -> f64 {
-        let h = 1e-9;
+        let h = 1e-10;
         mixed(h, |s, t| {
             let moves = |atom: usize| {
                 let mut moves = v[atom].map(|x| t * h * x);
@@ -276,7 +276,7 @@ impl<'a> WideEnergy<'a> {
 
     /// θ ∂²E/∂θ∂v of a parameter, by a difference of differences.
     pub fn slope(&self, parameter: usize, v: &[[f64; 3]]) -> f64 {
-        let (h, at) = (1e-9, self.table.values()[parameter]);
+        let (h, at) = (1e-10, self.table.values()[parameter]);
         let changed = |s: f64| at * (1.0 + s * h);
         // (the steps of θ are those after rounding)
         let steps = (changed(1.0) - changed(-1.0)) / (2.0 * h * at);

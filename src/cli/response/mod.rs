@@ -19,7 +19,7 @@ use crate::observe::write_whole;
 use crate::plot::scale::significant;
 use crate::plot::{Figure, PlotError};
 use crate::response::elastic::Elastic;
-use crate::response::{Point, ResponseError};
+use crate::response::{Point, ResponseError, newton};
 use crate::system::{Atoms, State};
 use crate::units::UnitSystem;
 use clap::Args;
@@ -170,14 +170,17 @@ impl Ready {
     }
 
     fn minimize(&mut self, force: f64) -> Result<(), Failure> {
-        let cap = if self.reduced() { 0.1 } else { 0.02 };
+        let reduced = self.reduced();
+        let cap = if reduced { 0.1 } else { 0.02 };
         let mut minimizer = Lbfgs::new(20, cap).map_err(Failure::failed)?;
         let mut progress = Progress::start("minimize", 0, STEPS, self.mode());
         let stop = self.stop.clone();
         let mut forces = Default::default();
         let mut motion = Motion::start(&mut self.state, &self.atoms.masses, &mut self.evaluator, &mut forces)
             .map_err(|e| Failure::failed(format!("forces cannot be computed: {e}")))?;
-        let report = minimizer.minimize(&mut motion, &Until { force, steps: STEPS }, &mut |now| {
+        // (what energies cannot tell apart, Newton's method will)
+        let near = force.max(if reduced { 1e-4 } else { 1e-2 });
+        let report = minimizer.minimize(&mut motion, &Until { force: near, steps: STEPS }, &mut |now| {
             progress.update(now.step, || format!("largest force {:.2e}", now.force));
             if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -189,7 +192,14 @@ impl Ready {
                 "the energy is not minimised after {STEPS} steps: the largest force is {}",
                 significant(report.last.force, 3)
             ))),
-            Ending::Converged | Ending::Stalled => Ok(()),
+            Ending::Converged | Ending::Stalled => {
+                // (a saddle stays what it is: what follows will say so)
+                let found = newton(&mut self.evaluator, &mut self.state, &self.atoms.masses, force);
+                match found {
+                    Ok(_) | Err(ResponseError::NoSolution(_)) => Ok(()),
+                    Err(e) => Err(failed(e)),
+                }
+            }
         }
     }
 

@@ -287,7 +287,7 @@ impl Ready {
             .collect();
         self.csv("dispersion.csv", &header, &rows)?;
         let (name, symbol) = if self.reduced() { ("ω", "1/τ") } else { ("wave number", "cm⁻¹") };
-        let mut panel = Panel::new(name, symbol);
+        let mut panel = Panel::new(name, symbol).weight(1.8);
         for b in 0..branches {
             let y: Vec<f64> = found.iter().map(|w| w[b] * by).collect();
             let series = Series::new("", x.clone(), y).color(crate::plot::style::BLUE);

@@ -6,7 +6,7 @@ use crate::catalog::Catalog;
 use crate::forces::ParameterSlope;
 use crate::input::response::Outcome as Of;
 use crate::plot::scale::significant;
-use crate::plot::{Figure, Panel, Series};
+use crate::plot::{Figure, Panel};
 use crate::response::sensitivity::{Outcome as Question, Sensitivity as Found};
 use clap::Args;
 
@@ -120,27 +120,24 @@ impl Ready {
         self.csv("sensitivity.csv", &header, &rows)
     }
 
-    /// Bars of what a percent of each parameter does, in percent of the result.
+    /// Bars of what a percent of each parameter does, relative to the most that one does.
     fn bars(&mut self, all: &[(String, String, Found)]) -> Result<(), Failure> {
-        let title = format!("What 1 % of a parameter changes: {}", self.title);
-        let mut figure = Figure::new(title, "change of the result", "%");
+        let title = format!("What 1 % more of a parameter does: {}", self.title);
+        let mut figure = Figure::new(title, "change, relative to the largest", "");
         let mut drawn = false;
-        for (name, _, found) in all {
-            let scale = if found.value == 0.0 { 1.0 } else { found.value.abs() };
+        for (name, unit, found) in all {
             let sorted = sorted(found);
-            let chosen: Vec<_> =
-                sorted.iter().filter(|s| s.matters && s.at * s.slope != 0.0).take(DRAWN).collect();
-            let mut panel = Panel::new(name.clone(), "").weight(0.4 + 0.12 * chosen.len() as f64);
-            for (k, s) in chosen.iter().enumerate() {
-                let (x, y) = (s.at * s.slope / scale, -(k as f64) - 1.0);
-                let color = crate::plot::style::PALETTE[k % crate::plot::style::PALETTE.len()];
-                let bar = Series::new(s.name.clone(), vec![0.0, x], vec![y, y]).width(9.0).color(color);
-                panel = panel.series(bar);
-                drawn = true;
+            let largest = sorted.first().map_or(0.0, |s| (s.at * s.slope).abs());
+            if largest == 0.0 {
+                continue;
             }
-            if !chosen.is_empty() {
-                figure = figure.panel(panel);
-            }
+            let chosen = sorted.iter().filter(|s| s.matters && (s.at * s.slope).abs() > 1e-9 * largest);
+            let bars = chosen.take(DRAWN).map(|s| {
+                let change = significant(0.01 * s.at * s.slope, 3);
+                (format!("{}: {change} {unit}", s.name), s.at * s.slope / largest)
+            });
+            figure = figure.panel(Panel::bars(name.clone(), bars));
+            drawn = true;
         }
         if drawn { self.picture("sensitivity", &figure) } else { Ok(()) }
     }
