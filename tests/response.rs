@@ -410,6 +410,35 @@ fn the_lowest_modes_of_a_glass() {
     near(states, 321.0, 1e-9);
 }
 
+/// The sparse matrix is the whole one, and takes far fewer products.
+#[test]
+fn sparse_and_whole_matrices() {
+    let molecules = "9\nwater\nO 0.1 0.2 0.3\nH 0.9 0.8 0.3\nH -0.7 0.8 0.1\nO 9.1 0.2 0.3\nH 9.9 0.8 0.3\nH 8.3 0.8 0.1\n\
+                     O 0.1 9.2 0.3\nH 0.9 9.8 0.3\nH -0.7 9.8 0.1\n";
+    let silicon = SILICON.replace("repeat = [2, 2, 2]", "repeat = [5, 5, 5]");
+    let (springs, ..) = springs(5);
+    let systems = [System::new(WATER, Some(molecules)), System::new(&silicon, None), springs];
+    for (mut system, most) in systems.into_iter().zip([9, 800, 300]) {
+        let noise = md::response::eigen::random(3 * system.atoms.len(), 5);
+        let moves = noise.as_chunks::<3>().0;
+        system.state.positions.advance_all(&system.state.cell, |i| moves[i].map(|x| 2e-3 * x)).unwrap();
+        let sparse = system.point().sparse_hessian().unwrap();
+        assert!(sparse.products <= most, "{}", sparse.products);
+        let v = md::response::eigen::random(3 * system.atoms.len(), 6);
+        let exact = system.point().product(&v).unwrap();
+        let product = sparse.product(v.as_chunks().0).concat();
+        let largest = exact.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+        for (a, b) in product.iter().zip(&exact) {
+            assert!((a - b).abs() < 1e-10 * largest, "{a} {b}");
+        }
+        if system.atoms.len() < 20 {
+            let whole = system.point().hessian().unwrap();
+            let product = whole * nalgebra::DVector::from_vec(v);
+            product.iter().zip(&exact).for_each(|(a, b)| assert!((a - b).abs() < 1e-10 * largest));
+        }
+    }
+}
+
 /// A structure that is no minimum has no response.
 #[test]
 fn no_minimum_no_response() {

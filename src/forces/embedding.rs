@@ -172,6 +172,9 @@ impl<E: EmbeddingEnergy, F: Formula> Law for EmbeddingLaw<E, F> {
             double: true,
         })
     }
+    fn ending(&self) -> Option<Ending> {
+        F::ENDED.then_some(E::ENDING)
+    }
     fn set_list(&mut self, list: usize) {
         self.list = list;
     }

@@ -13,6 +13,7 @@ use crate::system::{Atoms, Cell, Positions};
 use potentials::{Scalar, Vec3};
 use rayon::prelude::*;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How forces are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -362,7 +363,8 @@ impl Evaluator {
         match self.method.kind {
             Kind::Tape => self.tangents_on_tape(cell, positions, direction, out),
             Kind::Fused if self.method.grid == Grid::NONE || largest == 0.0 || !largest.is_finite() => {
-                self.fused_tangents(cell, positions, direction, Grid::NONE, sums, out);
+                let asked = Asked { sums, grid: Grid::NONE, direction: Some(*direction) };
+                self.fused(cell, positions, asked, None, out);
             }
             Kind::Fused => {
                 // the grid is as fine as the largest of the results allows
@@ -371,7 +373,7 @@ impl Evaluator {
                 let moves: Vec<_> = direction.moves.iter().map(|v| v.map(|x| x / scale)).collect();
                 let strain = direction.strain.map(|e| e.map(|x| x / scale));
                 let unit = Direction { moves: &moves, strain };
-                self.fused_tangents(cell, positions, &unit, grid, sums, out);
+                self.fused(cell, positions, Asked { sums, grid, direction: Some(unit) }, None, out);
                 let all = out.forces.iter_mut().flatten().chain(&mut out.energies).chain(&mut out.virial);
                 all.for_each(|x| *x *= scale);
             }
@@ -383,6 +385,29 @@ impl Evaluator {
         }
         let atom = out.forces.iter().position(|f| f.iter().any(|x| !x.is_finite()));
         Err(ForceError::NotFinite { atom, term: "total".into(), closest: None })
+    }
+
+    /// For each atom those with which it may have second derivatives other than zero, itself among them, ascending. (Some of
+    /// these may be zero all the same: atoms in a list that are beyond a cut-off.)
+    ///
+    /// # Errors
+    /// Where there is no neighbour list.
+    pub fn coupled_atoms(&mut self, cell: &Cell, positions: &Positions) -> Result<Vec<Vec<u32>>, ForceError> {
+        self.prepare(cell, positions)?;
+        let frame = frame!(self, cell, positions);
+        let mut coupled: Vec<Vec<u32>> = (0..frame.atoms.len() as u32).map(|i| vec![i]).collect();
+        for term in &self.terms {
+            term.couples(&frame, &mut |atoms| {
+                for &i in atoms {
+                    coupled[i as usize].extend(atoms);
+                }
+            });
+        }
+        for row in &mut coupled {
+            row.sort_unstable();
+            row.dedup();
+        }
+        Ok(coupled)
     }
 
     /// The size of H v for atoms that move by 1 nm in some direction of their own: what decides on the grid of tangents,
@@ -403,43 +428,12 @@ impl Evaluator {
         let moves: Vec<_> =
             (0..self.atoms.len() as u64).map(|i| [sign(3 * i), sign(3 * i + 1), sign(3 * i + 2)]).collect();
         let (direction, mut out) = (Direction { moves: &moves, strain: [[0.0; 3]; 3] }, Forces::default());
-        self.fused_tangents(cell, positions, &direction, self.method.grid, false, &mut out);
+        let asked = Asked { sums: false, grid: self.method.grid, direction: Some(direction) };
+        self.fused(cell, positions, asked, None, &mut out);
         let largest = out.forces.iter().flatten().fold(0.0, |m: f64, x| m.max(x.abs()));
         let stiffness = largest / small;
         self.stiffness = Some((cell.clone(), positions.clone(), stiffness));
         stiffness
-    }
-
-    fn fused_tangents(
-        &mut self,
-        cell: &Cell,
-        positions: &Positions,
-        direction: &Direction,
-        grid: Grid,
-        sums: bool,
-        out: &mut Forces,
-    ) {
-        self.lists.iter_mut().for_each(|near| near.follow(direction));
-        let frame = frame!(self, cell, positions, sums, grid, Some(*direction));
-        clear(&mut out.forces, &mut self.ranked, frame.atoms.len());
-        let none = Sums::on(grid.energy_origin());
-        let mut sink = Sink { forces: &mut out.forces, ranked: &mut self.ranked, sums: none };
-        let (mut virial, mut energies) = (Sums::default(), std::mem::take(&mut out.energies));
-        energies.clear();
-        for term in &mut self.terms {
-            sink.sums = none;
-            term.tangents(&frame, &mut sink);
-            if sums {
-                energies.push(sink.sums.totals()[0]);
-                virial.add(&sink.sums);
-            }
-        }
-        out.energies = energies;
-        let [_, virial @ ..] = virial.totals();
-        out.virial = virial;
-        for (ranked, near) in self.ranked.iter().zip(frame.lists) {
-            add_ranked(ranked, near, &mut out.forces);
-        }
     }
 
     fn tangents_on_tape(
@@ -592,7 +586,10 @@ impl Evaluator {
         clock.lap(&mut self.timings.rows);
         match self.method.kind {
             Kind::Tape => self.on_tape(cell, positions, &mut clock, out),
-            Kind::Fused => self.fused(cell, positions, sums, &mut clock, out),
+            Kind::Fused => {
+                let asked = Asked { sums, grid: self.method.grid, direction: None };
+                self.fused(cell, positions, asked, Some(&mut clock), out);
+            }
         }
         let finite =
             out.forces.iter().flatten().chain(&out.energies).chain(&out.virial).all(|x| x.is_finite());
@@ -630,19 +627,39 @@ impl Evaluator {
         out.virial = [w(0, 0), w(1, 1), w(2, 2), w(0, 1), w(0, 2), w(1, 2)];
     }
 
-    fn fused(&mut self, cell: &Cell, positions: &Positions, sums: bool, clock: &mut Clock, out: &mut Forces) {
-        let frame = frame!(self, cell, positions, sums, self.method.grid, None);
+    /// Energies, forces and virial, or how they change along a direction.
+    fn fused(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        asked: Asked,
+        mut clock: Option<&mut Clock>,
+        out: &mut Forces,
+    ) {
+        let Asked { sums, grid, direction } = asked;
+        if let Some(direction) = &direction {
+            self.lists.iter_mut().for_each(|near| near.follow(direction));
+        }
+        let frame = frame!(self, cell, positions, sums, grid, direction);
         clear(&mut out.forces, &mut self.ranked, frame.atoms.len());
-        let none = Sums::on(frame.grid.energy_origin());
+        let none = Sums::on(grid.energy_origin());
         self.sums.clear();
         self.sums.resize(self.terms.len(), none);
         let mut sink = Sink { forces: &mut out.forces, ranked: &mut self.ranked, sums: none };
-        clock.lap(&mut self.timings.rest);
+        let mut lap = |spent: &mut Duration| {
+            if let Some(clock) = &mut clock {
+                clock.lap(spent);
+            }
+        };
+        lap(&mut self.timings.rest);
         for (k, term) in self.terms.iter_mut().enumerate() {
             if self.together.iter().all(|(_, pair)| !pair.contains(&k)) {
-                term.fused(&frame, &mut sink);
+                match direction {
+                    None => term.fused(&frame, &mut sink),
+                    Some(_) => term.tangents(&frame, &mut sink),
+                }
                 std::mem::swap(&mut sink.sums, &mut self.sums[k]);
-                clock.lap(&mut self.timings.terms[k]);
+                lap(&mut self.timings.terms[k]);
             }
         }
         for &(joint, [a, b]) in &self.together {
@@ -650,7 +667,7 @@ impl Evaluator {
                 joint.fused(&mut **first, &mut **second, &frame, &mut sink, &mut self.sums[b]);
                 std::mem::swap(&mut sink.sums, &mut self.sums[a]);
                 // (the first stands for both)
-                clock.lap(&mut self.timings.terms[a]);
+                lap(&mut self.timings.terms[a]);
             }
         }
         out.energies.clear();
@@ -689,6 +706,16 @@ impl Evaluator {
         }
         ForceError::NotFinite { atom: out.forces.iter().position(bad), term: "total".into(), closest: None }
     }
+}
+
+/// What kernels are asked for.
+struct Asked<'a> {
+    /// Energies and virial, too.
+    sums: bool,
+    /// What sums are rounded to.
+    grid: Grid,
+    /// How all of it changes along a direction, instead.
+    direction: Option<Direction<'a>>,
 }
 
 /// Finds terms that are computed together.

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::chunks::{Totals, each_chunk, each_rank};
-use super::order::{Order, Quantity, Single, Values};
+use super::order::{Order, Quantity, Single, Tangents, Values};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::term::{self, Entry, Law, ListNeed, Reach, Sink, Sums, Term};
 use super::view::{Frame, Grid, Neighborhood, Precision, View};
@@ -263,8 +263,11 @@ impl<E: PairEnergy, F: Formula> PairLaw<E, F> {
 #[derive(Clone, Copy)]
 pub struct Joint {
     fits: fn(&dyn Term, &dyn Term) -> bool,
-    fused: fn(&mut dyn Term, &mut dyn Term, &Frame, &mut Sink, &mut Sums),
+    fused: Jointly,
+    tangents: Jointly,
 }
+
+type Jointly = fn(&mut dyn Term, &mut dyn Term, &Frame, &mut Sink, &mut Sums);
 
 impl Joint {
     /// Of two energies with their formulas.
@@ -274,14 +277,15 @@ impl Joint {
                 (Some(a), Some(b)) => a.list == b.list,
                 _ => false,
             },
-            fused: fused_jointly::<A, F, B, G>,
+            fused: fused_jointly::<Values, A, F, B, G>,
+            tangents: fused_jointly::<Tangents, A, F, B, G>,
         }
     }
     /// Whether these are the two, and have their neighbours in one list.
     pub fn fits(&self, a: &dyn Term, b: &dyn Term) -> bool {
         (self.fits)(a, b)
     }
-    /// Adds up both: the sink's sums are those of the first, `second` those of the second.
+    /// Adds up both, or how they change along the frame's direction: the sink's sums are those of the first, `second` those of the second.
     pub fn fused(
         &self,
         a: &mut dyn Term,
@@ -290,7 +294,10 @@ impl Joint {
         sink: &mut Sink,
         second: &mut Sums,
     ) {
-        (self.fused)(a, b, frame, sink, second);
+        match frame.direction {
+            None => (self.fused)(a, b, frame, sink, second),
+            Some(_) => (self.tangents)(a, b, frame, sink, second),
+        }
     }
 }
 
@@ -299,7 +306,7 @@ fn law<E: PairEnergy, F: Formula>(term: &dyn Term) -> Option<&PairLaw<E, F>> {
     (term as &dyn Any).downcast_ref::<Entry<PairLaw<E, F>>>().map(Entry::law)
 }
 
-fn fused_jointly<A: PairEnergy, F: Formula, B: PairEnergy, G: Formula>(
+fn fused_jointly<O: Order, A: PairEnergy, F: Formula, B: PairEnergy, G: Formula>(
     a: &mut dyn Term,
     b: &mut dyn Term,
     frame: &Frame,
@@ -308,6 +315,10 @@ fn fused_jointly<A: PairEnergy, F: Formula, B: PairEnergy, G: Formula>(
 ) {
     let Some(a) = (a as &mut dyn Any).downcast_mut::<Entry<PairLaw<A, F>>>() else { return };
     let Some(b) = (b as &mut dyn Any).downcast_mut::<Entry<PairLaw<B, G>>>() else { return };
+    // (energies alone have no tangents: those of forces are what is asked for)
+    if O::TANGENTS && !F::FORCES {
+        return;
+    }
     let ((a, p), (b, q)) = (a.parts(), b.parts());
     let near = &frame.lists[a.list];
     let tables = [&a.table, &b.table];
@@ -316,11 +327,11 @@ fn fused_jointly<A: PairEnergy, F: Formula, B: PairEnergy, G: Formula>(
     each_chunk(n, &mut sink.ranked[a.list], 1, &mut a.both, totals, &|ranks, forces, [first, second]| {
         let (endings, parts) = ([A::ENDING, B::ENDING], PhantomData::<(By<F>, By<G>)>);
         let sums = [Some(first), Some(second)];
-        run(Rows { frame, near, tables, endings, ranks, forces, sums, order: PhantomData::<Values>, parts });
+        run(Rows { frame, near, tables, endings, ranks, forces, sums, order: PhantomData::<O>, parts });
     });
-    a.specials::<f64>(frame, p, sink);
+    a.specials::<O::One>(frame, p, sink);
     std::mem::swap(&mut sink.sums, second);
-    b.specials::<f64>(frame, q, sink);
+    b.specials::<O::One>(frame, q, sink);
     std::mem::swap(&mut sink.sums, second);
 }
 
@@ -345,6 +356,12 @@ impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
     }
     fn takes_charges(&self) -> bool {
         E::FACTOR == Factor::Charge
+    }
+    fn is_of_pairs(&self) -> bool {
+        true
+    }
+    fn ending(&self) -> Option<Ending> {
+        (F::ENDED && self.range.is_finite()).then_some(E::ENDING)
     }
 
     fn total<S: Scalar, P: Coefficient<S>>(

@@ -9,9 +9,11 @@ use super::order::{Order, Quantity, Tangents, Values};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::view::{Frame, View};
 use crate::autodiff::{Differentiable, Dual, Number, Tape, Var};
+use potentials::cutoff::Ending;
 use potentials::{Coefficient, Energy, Scalar, Vec3};
 use rayon::prelude::*;
 use std::any::Any;
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// The prepared parameters of a law's energy.
@@ -130,6 +132,14 @@ pub trait Law: Send + Sync + 'static {
     }
     /// Whether charges are part of it.
     fn takes_charges(&self) -> bool {
+        false
+    }
+    /// How it ends at its cut-off, if by one of the [endings](Ending).
+    fn ending(&self) -> Option<Ending> {
+        None
+    }
+    /// Whether an item is a sum of energies of two atoms, one of which they have in common.
+    fn is_of_pairs(&self) -> bool {
         false
     }
     /// The energy of some of its [items](Law::items), step by step, in any number. `p` holds the rows of the parameter
@@ -264,6 +274,10 @@ pub trait Term: Any + Send + Sync {
     /// ∂E/∂θ of its parameters and ∂E/∂q of all atoms (with what follows for the charges that were given), and how they
     /// change along the frame's [direction](Frame::direction).
     fn slopes(&self, frame: &Frame) -> TermSlopes;
+    /// Calls `visit` with sets of atoms whose second derivatives with each other may be other than zero.
+    fn couples(&self, frame: &Frame, visit: &mut dyn FnMut(&[u32]));
+    /// See [`Law::ending`].
+    fn ending(&self) -> Option<Ending>;
     /// See [`Law::translates`].
     fn translates(&self) -> bool;
     /// See [`Law::reach`].
@@ -390,6 +404,31 @@ impl<L: Law> Term for Entry<L> {
             sum.charges.iter_mut().zip(&piece.charges).for_each(add);
         }
         sum
+    }
+    fn couples(&self, frame: &Frame, visit: &mut dyn FnMut(&[u32])) {
+        let rows = self.prepared.rows(|x| x);
+        // which atoms an item is about is what it asks the places of
+        let asked = RefCell::new(Vec::new());
+        let moves = |i: usize| {
+            asked.borrow_mut().push(i as u32);
+            Vec3::constant([0.0; 3])
+        };
+        let view = View { frame, moves: Some(&moves), strain: None };
+        for item in 0..self.law.items(frame.atoms.len()) {
+            asked.borrow_mut().clear();
+            self.law.total::<f64, f64>(&view, &rows, frame.charges, item..item + 1);
+            let mut atoms = asked.borrow_mut();
+            if self.law.is_of_pairs() {
+                atoms.as_chunks::<2>().0.iter().for_each(|pair| visit(pair));
+            } else {
+                atoms.sort_unstable();
+                atoms.dedup();
+                visit(&atoms);
+            }
+        }
+    }
+    fn ending(&self) -> Option<Ending> {
+        self.law.ending()
     }
     fn translates(&self) -> bool {
         self.law.translates()

@@ -213,8 +213,9 @@ fn modes_of(t: Section, units: UnitSystem) -> Result<Modes, Reported> {
     let count = t
         .read(
             "count",
-            either(word(["all"]), integer().at_least(1).at_most(100_000)),
-            "how many of the lowest vibrations are found; left out: all of up to 200 atoms, else 20",
+            either(word(["all"]), integer().at_least(0).at_most(100_000)),
+            "how many of the lowest vibrations are found; left out: all of up to 200 atoms, else none (the spectrum needs \
+             none)",
         )
         .optional();
     let animate =

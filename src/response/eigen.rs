@@ -93,7 +93,17 @@ impl Lowest {
         mut told: impl FnMut(usize),
     ) -> Result<Eigenvectors, E> {
         let count = self.count.min(n);
-        let block = 8.min(n);
+        if count == 0 {
+            let (values, residuals) = (Vec::new(), Vec::new());
+            return Ok(Eigenvectors { values, vectors: DMatrix::zeros(n, 0), residuals, products: 0 });
+        }
+        if n <= SMALL {
+            let Eigenvectors { values, vectors, residuals, products } = all(n, product)?;
+            let vectors = vectors.columns(0, count).into_owned();
+            let (values, residuals) = (values[..count].to_vec(), residuals[..count].to_vec());
+            return Ok(Eigenvectors { values, vectors, residuals, products });
+        }
+        let block = 8;
         let keep = (count + block).min(n);
         let room = (2 * keep + 12 * block).min(n);
         let products = Cell::new(0);
@@ -102,12 +112,14 @@ impl Lowest {
             product(v)
         };
         let top = largest(n, &mut apply)?;
+        // (what is below is what is wanted)
+        let mut low = top / 300.0;
         let mut basis = DMatrix::<f64>::zeros(n, room);
         let mut images = DMatrix::<f64>::zeros(n, room);
         let mut size = 0;
         let mut new: Vec<Vec<f64>> = Vec::new();
         for k in 0..keep {
-            new.push(smoothed(&random(n, 1 + k as u64), top, &mut apply)?);
+            new.push(smoothed(&random(n, 1 + k as u64), [low, top], &mut apply)?);
         }
         loop {
             for mut v in new.drain(..) {
@@ -129,6 +141,7 @@ impl Lowest {
             let good = |r: &f64| *r <= self.tolerance * top;
             let converged = residuals.iter().take_while(|r| good(r)).count();
             told(converged);
+            low = (2.0 * values[count.min(size) - 1]).clamp(top / 2e4, top / 50.0);
             if converged == count || size == n {
                 let vectors = vectors.columns(0, count).into_owned();
                 let values = values[..count].to_vec();
@@ -142,7 +155,7 @@ impl Lowest {
             let worst: Vec<usize> = (0..count).filter(|&k| !good(&residuals[k])).take(block).collect();
             for k in worst {
                 let r: Vec<f64> = residual(k).iter().copied().collect();
-                new.push(smoothed(&r, top, &mut apply)?);
+                new.push(smoothed(&r, [low, top], &mut apply)?);
             }
             if size + new.len() > room {
                 size = some.ncols();
@@ -158,6 +171,9 @@ pub fn random(n: usize, which: u64) -> Vec<f64> {
     let noise = Noise::new(1, Purpose::Vectors);
     (0..n).map(|k| noise.normals(which, k)[0]).collect()
 }
+
+/// Rows of a matrix that is small enough to be taken whole.
+const SMALL: usize = 100;
 
 /// Makes a vector orthogonal to the first columns of a basis, and of length 1; false if nothing is left of it.
 fn orthogonalize(basis: &DMatrix<f64>, size: usize, v: &mut Vec<f64>) -> bool {
@@ -189,23 +205,27 @@ fn largest<E>(n: usize, apply: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, E>) -
     Ok(1.01 * most + beside.last().copied().filter(|_| size < n).unwrap_or(0.0) * 0.5)
 }
 
-/// p(A) v with a polynomial that is about 1/A between 1/300 of the largest eigenvalue and that: as many steps of the Chebyshev
-/// iteration for A x = v (Y. Saad, Iterative Methods for Sparse Linear Systems, alg. 12.1).
+/// p(A) v with a polynomial that is about 1/A between two eigenvalues, the largest one of them: some steps of the Chebyshev
+/// iteration for A x = v (Y. Saad, Iterative Methods for Sparse Linear Systems, alg. 12.1), more of them the farther these are
+/// apart.
 fn smoothed<E>(
     v: &[f64],
-    top: f64,
+    [low, top]: [f64; 2],
     apply: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, E>,
 ) -> Result<Vec<f64>, E> {
-    const STEPS: usize = 14;
-    let (theta, delta) = (0.5 * (top + top / 300.0), 0.5 * (top - top / 300.0));
+    if top <= 0.0 {
+        return Ok(v.to_vec());
+    }
+    let steps = (0.7 * (top / low).sqrt()).clamp(8.0, 80.0) as usize;
+    let (theta, delta) = (0.5 * (top + low), 0.5 * (top - low));
     let sigma = theta / delta;
     let mut rho = 1.0 / sigma;
     let mut r = v.to_vec();
     let mut d: Vec<f64> = r.iter().map(|x| x / theta).collect();
     let mut x = vec![0.0; v.len()];
-    for step in 0..STEPS {
+    for step in 0..steps {
         x.iter_mut().zip(&d).for_each(|(x, d)| *x += d);
-        if step + 1 == STEPS {
+        if step + 1 == steps {
             break;
         }
         let image = apply(&d)?;

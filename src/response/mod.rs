@@ -9,6 +9,7 @@
 
 pub mod eigen;
 pub mod elastic;
+pub mod hessian;
 pub mod modes;
 pub mod phonons;
 mod rigid;

@@ -158,6 +158,16 @@ impl Ready {
             significant(largest, 3),
             self.force_unit()
         );
+        for term in self.evaluator.terms() {
+            if let Some(ending) = term.ending().filter(|e| e.smoothness() < 2) {
+                self.text += &format!(
+                    "  note: at the cut-off of `{}` (ending \"{}\") continuous is {}; \"switch\" keeps second derivatives\n",
+                    term.name(),
+                    ending.name(),
+                    ending.continuous()
+                );
+            }
+        }
         let limit = if self.reduced() { 1e-3 } else { 1.0 };
         if largest > limit && !self.quiet {
             let advice =

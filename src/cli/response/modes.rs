@@ -38,13 +38,14 @@ impl Modes {
             let atoms = ready.atoms.len();
             let count = match settings.count {
                 None if atoms <= WHOLE => Count::All,
-                None => Count::Lowest(20),
+                None => Count::Lowest(0),
                 Some(usize::MAX) => Count::All,
                 Some(k) if k >= 3 * atoms => Count::All,
                 Some(k) => Count::Lowest(k),
             };
             let mut progress: Option<Progress> = None;
             let mode = ready.mode();
+            // (what is not looked for shows no progress)
             let found = ready.point().modes(count, |done, all| {
                 let progress = progress.get_or_insert_with(|| Progress::start("modes", 0, all as u64, mode));
                 progress.update(done as u64, String::new);
