@@ -257,6 +257,15 @@ impl Table {
         }
         self.row(format!("{name}, gradient / energy"), "", keys, [f / d, g / e]);
         if way.precision == Precision::Double {
+            let plain = Way { isa: Isa::Portable, ..way }.method(system.grid);
+            let [a, b] = [way.method(system.grid), plain].map(|method| {
+                racers[1].method = method;
+                let mut out = Forces::default();
+                Task::Product.carry_out(system, &mut racers[1], &mut out);
+                out
+            });
+            same(&format!("{name}: products"), tolerance, a.forces.as_flattened(), b.forces.as_flattened());
+            racers[1].method = way.method(system.grid);
             let [forces, product] = race(system, &mut racers, [(1, Only), (1, Task::Product)]);
             self.row(
                 format!("{name}, Hessian product / forces"),

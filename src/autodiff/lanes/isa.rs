@@ -88,8 +88,8 @@ impl Isa {
             _ => kernel.run::<f64>(),
         }
     }
-    /// The same, compiled for fewer instructions: those of SSE2 give way to one number at a time. For what is seldom asked
-    /// for and long.
+    /// The same, compiled for fewer instructions: those of SSE2 give way to one number at a time, and where debug assertions
+    /// are on (in tests) those of AVX-512 to those of AVX2. For what is seldom asked for and takes long to compile.
     ///
     /// # Panics
     /// As [`double`](Isa::double).
@@ -100,6 +100,10 @@ impl Isa {
             // SAFETY: `check` has found the instructions
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { compiled::avx2::<super::x86::F64x4, K, f64>(kernel) },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if cfg!(debug_assertions) => unsafe {
+                compiled::avx2::<super::x86::F64x4, K, f64>(kernel)
+            },
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { compiled::avx512::<super::x86::F64x8, K, f64>(kernel) },
             _ => kernel.run::<f64>(),
