@@ -381,7 +381,7 @@ fn check_prints_one_document() {
     let found: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(found["ok"], true);
     let checks = found["checks"].as_array().unwrap();
-    assert_eq!(checks.len(), 7);
+    assert_eq!(checks.len(), 8);
     for check in checks {
         assert_eq!(check["term"], "lennard-jones");
         assert!(check["ok"] == true && check["quantity"].is_string() && check["where"].is_string());

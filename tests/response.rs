@@ -477,7 +477,7 @@ fn sensitivities(system: &mut System, outcomes: &[Outcome], cell: bool, limit: f
                 let mut changed = theta.clone();
                 changed[k] *= 1.0 + h;
                 settle(system, &changed);
-                system.point().sensitivity(outcome).unwrap().value
+                system.point().outcome(outcome).unwrap()
             };
             let differences = Richardson { step: 2e-3, levels: 4, tables: 1, enough: 1e-9, scale: 0.0 };
             let slope = differences.derivative(value, 0.0);

@@ -416,6 +416,40 @@ fn second(
         return Err(error);
     }
 
+    // what a strain does to the virial: elastic constants of atoms that are strained like a continuum
+    if cell.periodic() == [true; 3] {
+        let mut worst = Worst::new(DIFFERENCE);
+        let rest = vec![[0.0; 3]; n];
+        for (strained, a, b) in [STRAINS[0], STRAINS[5]] {
+            let strain = |h: f64| {
+                let mut strain = [[0.0; 3]; 3];
+                strain[a][b] += 0.5 * h;
+                strain[b][a] += 0.5 * h;
+                strain
+            };
+            let mut out = Forces::default();
+            let direction = Direction { moves: &rest, strain: strain(1.0) };
+            evaluator.tangents(cell, positions, &direction, true, &mut out)?;
+            let virial = |h: f64| {
+                let mut out = Forces::default();
+                match cell.strained(strain(h)).map(|cell| evaluator.evaluate(&cell, positions, &mut out)) {
+                    Ok(Ok(())) => out.virial,
+                    _ => [f64::NAN; 6],
+                }
+            };
+            let scale = out.virial.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+            let differences = Richardson { step: 3e-4, levels: 4, tables: 2, enough: ENOUGH, scale };
+            let found = differences.derivatives(virial, 0.0);
+            for (k, (component, ..)) in STRAINS.into_iter().enumerate() {
+                let w = out.virial[k];
+                worst.difference(w, found[k], w.abs().max(1e-3 * scale), || {
+                    format!("{component} with strain {strained}")
+                });
+            }
+        }
+        rows.push(worst.row(name, "virial along strains"));
+    }
+
     // every parameter by itself
     let slopes = evaluator.parameter_slopes(cell, positions, None)?;
     let theta = evaluator.terms()[0].parameters().values().to_vec();

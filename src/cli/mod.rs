@@ -50,7 +50,7 @@ struct Cli {
 enum Command {
     /// Simulate what an input describes
     Run(run::Run),
-    /// Compare forces and virials with finite differences
+    /// Compare forces, virials, Hessian products and derivatives in parameters with finite differences
     Check(check::Check),
     /// Energy by term, forces, virial and pressure of the structure as it is
     Energy(energy::Energy),

@@ -361,7 +361,8 @@ impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
         true
     }
     fn ending(&self) -> Option<Ending> {
-        (F::ENDED && self.range.is_finite()).then_some(E::ENDING)
+        // (what ends by its own formula is not ended)
+        (F::ENDED && !E::ENDS_AT_CUTOFF && self.range.is_finite()).then_some(E::ENDING)
     }
 
     fn total<S: Scalar, P: Coefficient<S>>(

@@ -52,6 +52,15 @@ impl Point<'_> {
         })
     }
 
+    /// The stress, in Voigt's order; positive when it pulls.
+    ///
+    /// # Errors
+    /// A cell that is not periodic along all of its vectors.
+    pub fn stress(&mut self) -> Result<[f64; 6], ResponseError> {
+        let (volume, virial) = (self.volume()?, self.forces()?.virial);
+        Ok(IN_VIRIAL.map(|w| -virial[w] / volume))
+    }
+
     /// How atoms follow a strain: H⁻¹ Ḟ.
     ///
     /// # Errors

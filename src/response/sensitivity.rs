@@ -17,7 +17,7 @@
 //! Second derivatives along a line are first differences of exact derivatives, extrapolated ([`Richardson`]).
 
 use super::elastic::unit_strain;
-use super::modes::Count;
+use super::modes::{Count, Mode};
 use super::{Point, ResponseError};
 use crate::autodiff::Richardson;
 use crate::forces::ParameterSlope;
@@ -59,44 +59,35 @@ impl Point<'_> {
     /// A configuration that is no minimum, or a result that this system has not.
     pub fn sensitivity(&mut self, outcome: &Outcome) -> Result<Sensitivity, ResponseError> {
         let rest = vec![[0.0; 3]; self.atoms()];
-        let (value, derivatives) = match outcome {
+        let value = self.outcome(outcome)?;
+        let derivatives: Vec<f64> = match outcome {
             Outcome::Energy => {
                 let slopes = self.slopes(&rest, [[0.0; 3]; 3])?;
-                (self.forces()?.energy(), slopes.iter().map(|s| s.slope).collect())
+                slopes.iter().map(|s| s.slope).collect()
             }
             Outcome::Pressure => {
-                let volume = self.volume()?;
-                let w = self.forces()?.virial;
-                let strain = dilatation(1.0 / (3.0 * volume));
-                let along = self.relaxed_along(strain)?;
-                ((w[0] + w[1] + w[2]) / (3.0 * volume), along.iter().map(|x| -x).collect())
+                let strain = dilatation(1.0 / (3.0 * self.volume()?));
+                self.relaxed_along(strain)?.iter().map(|x| -x).collect()
             }
             Outcome::Edge(axis) => {
                 let volume = self.volume()?;
                 let edge = self.state.cell.basis()[*axis];
-                let length = edge.iter().map(|x| x * x).sum::<f64>().sqrt();
                 let elastic = self.elastic(|_| ())?;
                 // a strain ε changes the edge by e·ε e/|e|: the stress of which that is the answer
                 let weights = std::array::from_fn(|k| {
                     let e = unit_strain(k);
                     let row = |a: usize| (0..3).map(|b| edge[a] * e[a][b] * edge[b]).sum::<f64>();
-                    (row(0) + row(1) + row(2)) / length
+                    (row(0) + row(1) + row(2)) / value
                 });
                 let strain = elastic.answer(weights).ok_or_else(|| {
                     let message = "the crystal does not resist some strain: its edges are not fixed";
                     ResponseError::Senseless(message.into())
                 })?;
-                let along = self.relaxed_along(strain)?;
-                (length, along.iter().map(|x| -x / volume).collect())
+                self.relaxed_along(strain)?.iter().map(|x| -x / volume).collect()
             }
             Outcome::Distance(i, j) => {
-                let d = self.state.positions.displacement(*i, *j);
-                let d = self.state.cell.cartesian(self.state.cell.nearest(d));
-                let r = d.iter().map(|x| x * x).sum::<f64>().sqrt();
-                if *i == *j || r == 0.0 {
-                    let message = "a distance is one between two atoms at different places";
-                    return Err(ResponseError::Senseless(message.into()));
-                }
+                let d = self.vector(*i, *j);
+                let r = value;
                 let mut gradient = rest.clone();
                 for c in 0..3 {
                     gradient[*i][c] -= d[c] / r;
@@ -104,11 +95,10 @@ impl Point<'_> {
                 }
                 let adjoint = self.relaxation(&gradient)?;
                 let slopes = self.slopes(&adjoint, [[0.0; 3]; 3])?;
-                (r, slopes.iter().map(|s| -s.along).collect())
+                slopes.iter().map(|s| -s.along).collect()
             }
-            Outcome::Frequency(number) => self.frequency_sensitivity(*number)?,
+            Outcome::Frequency(number) => self.frequency_slopes(*number)?,
             Outcome::Elastic(a, b) => {
-                let elastic = self.elastic(|_| ())?;
                 let mut of = |indices: &[usize]| -> Result<Vec<f64>, ResponseError> {
                     let mut strain = [[0.0; 3]; 3];
                     for &k in indices {
@@ -121,19 +111,69 @@ impl Point<'_> {
                     }
                     self.stiffness_slopes(strain)
                 };
-                let derivatives = if a == b {
+                if a == b {
                     of(&[*a])?
                 } else {
                     // C_ab from the stiffness against both strains at once
                     let (both, one, other) = (of(&[*a, *b])?, of(&[*a])?, of(&[*b])?);
                     (0..both.len()).map(|k| 0.5 * (both[k] - one[k] - other[k])).collect()
-                };
-                (elastic.constants[(*a, *b)], derivatives)
+                }
             }
         };
         let mut slopes = self.slopes(&rest, [[0.0; 3]; 3])?;
         slopes.iter_mut().zip(derivatives).for_each(|(s, x)| (s.slope, s.along) = (x, 0.0));
         Ok(Sensitivity { value, slopes })
+    }
+
+    /// The result itself.
+    ///
+    /// # Errors
+    /// A result that this system has not.
+    pub fn outcome(&mut self, outcome: &Outcome) -> Result<f64, ResponseError> {
+        let size = |d: [f64; 3]| d.iter().map(|x| x * x).sum::<f64>().sqrt();
+        Ok(match outcome {
+            Outcome::Energy => self.forces()?.energy(),
+            Outcome::Pressure => {
+                let (volume, w) = (self.volume()?, self.forces()?.virial);
+                (w[0] + w[1] + w[2]) / (3.0 * volume)
+            }
+            Outcome::Edge(axis) => {
+                self.volume()?;
+                size(self.state.cell.basis()[*axis])
+            }
+            Outcome::Distance(i, j) => {
+                let r = size(self.vector(*i, *j));
+                if *i == *j || r == 0.0 {
+                    let message = "a distance is one between two atoms at different places";
+                    return Err(ResponseError::Senseless(message.into()));
+                }
+                r
+            }
+            Outcome::Frequency(number) => self.vibrations(*number)?[*number].frequency(),
+            Outcome::Elastic(a, b) => self.elastic(|_| ())?.constants[(*a, *b)],
+        })
+    }
+
+    /// The vector from atom i to the nearest image of atom j.
+    fn vector(&self, i: usize, j: usize) -> [f64; 3] {
+        let cell = &self.state.cell;
+        cell.cartesian(cell.nearest(self.state.positions.displacement(i, j)))
+    }
+
+    /// Vibrations up to this one at least, whose frequency must be real.
+    fn vibrations(&mut self, number: usize) -> Result<Vec<Mode>, ResponseError> {
+        let all = 3 * self.atoms() <= 600;
+        let count = if all { Count::All } else { Count::Lowest(number + 4) };
+        let mut modes = self.modes(count, |_, _| ())?;
+        modes.retain(|m| m.rigid.is_none());
+        let message = match modes.get(number) {
+            Some(mode) if mode.frequency() > 0.0 => return Ok(modes),
+            Some(_) => "the configuration is no minimum: that frequency is not real".to_owned(),
+            None => {
+                format!("there are {} vibrations, so that there is no number {}", modes.len(), number + 1)
+            }
+        };
+        Err(ResponseError::Senseless(message))
     }
 
     /// The change of ∂E/∂θ along a strain that atoms follow.
@@ -191,21 +231,9 @@ impl Point<'_> {
     }
 
     /// Derivatives of an angular frequency; where several are equal, of their mean.
-    fn frequency_sensitivity(&mut self, number: usize) -> Result<(f64, Vec<f64>), ResponseError> {
-        let all = 3 * self.atoms() <= 600;
-        let count = if all { Count::All } else { Count::Lowest(number + 4) };
-        let modes = self.modes(count, |_, _| ())?;
-        let modes: Vec<_> = modes.into_iter().filter(|m| m.rigid.is_none()).collect();
-        let Some(mode) = modes.get(number) else {
-            let message =
-                format!("there are {} vibrations, so that there is no number {}", modes.len(), number + 1);
-            return Err(ResponseError::Senseless(message));
-        };
-        let omega = mode.frequency();
-        if omega <= 0.0 {
-            let message = "the configuration is no minimum: that frequency is not real";
-            return Err(ResponseError::Senseless(message.into()));
-        }
+    fn frequency_slopes(&mut self, number: usize) -> Result<Vec<f64>, ResponseError> {
+        let modes = self.vibrations(number)?;
+        let mode = &modes[number];
         let alike: Vec<_> =
             modes.iter().filter(|m| (m.eigenvalue / mode.eigenvalue - 1.0).abs() < 1e-7).collect();
         let mut sum: Vec<f64> = Vec::new();
@@ -216,8 +244,8 @@ impl Point<'_> {
             sum.resize(slopes.len(), 0.0);
             sum.iter_mut().zip(slopes).for_each(|(a, b)| *a += b);
         }
-        let each = 1.0 / (2.0 * omega * alike.len() as f64);
-        Ok((omega, sum.iter().map(|x| x * each).collect()))
+        let each = 1.0 / (2.0 * mode.frequency() * alike.len() as f64);
+        Ok(sum.iter().map(|x| x * each).collect())
     }
 
     /// Derivatives of ε:C:ε with the relaxed elastic constants.

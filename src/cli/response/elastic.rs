@@ -2,26 +2,35 @@
 
 use super::super::{Failure, Outcome, table};
 use super::{Asked, Ready, exact, failed};
+use crate::autodiff::Richardson;
 use crate::catalog::Catalog;
+use crate::input::response::Rest;
 use crate::plot::scale::{fixed, significant};
 use crate::plot::{Figure, Panel, Series};
-use crate::response::elastic::Elastic as Found;
+use crate::response::elastic::{Elastic as Found, unit_strain};
 use clap::Args;
 
 #[derive(Args)]
 pub(in crate::cli) struct Elastic {
     #[command(flatten)]
     asked: Asked,
+    /// Compare with differences of the stress in strained cells, atoms at rest in each
+    #[arg(long)]
+    check: bool,
 }
 
 impl Elastic {
     pub(in crate::cli) fn run(self, catalog: &Catalog) -> Outcome {
-        self.asked.carry_out(catalog, "elastic", |ready, response| {
+        let check = self.check;
+        self.asked.carry_out(catalog, "elastic", move |ready, response| {
             ready.point().volume().map_err(failed)?;
             ready.settle(&response.elastic.rest)?;
             let found = ready.elastic()?;
             ready.constants(&found)?;
             ready.verdict(&found);
+            if check {
+                ready.compare_constants(&response.elastic.rest, &found)?;
+            }
             ready.directions(&found)
         })
     }
@@ -114,6 +123,51 @@ impl Ready {
                 significant(stiffnesses[0] * by, 4)
             ),
         };
+    }
+
+    /// Compares with differences of the stress.
+    fn compare_constants(&mut self, rest: &Rest, found: &Found) -> Result<(), Failure> {
+        let start = self.state.clone();
+        let (mut worst, mut left_out) = (0.0f64, 0);
+        for k in 0..6 {
+            let mut failure = None;
+            let stress = |h: f64| {
+                let mut strained = || -> Result<[f64; 6], Failure> {
+                    self.state = start.clone();
+                    // (symmetric: its rows are its columns)
+                    let strain = unit_strain(k).map(|e| e.map(|x| x * h));
+                    self.state.cell = start.cell.strained(strain).map_err(Failure::failed)?;
+                    self.rest_again(&Rest { pressure: None, ..*rest })?;
+                    self.point().stress().map_err(failed)
+                };
+                strained().unwrap_or_else(|error| {
+                    failure = Some(error);
+                    [f64::NAN; 6]
+                })
+            };
+            let differences = Richardson { step: 1e-3, levels: 3, tables: 1, enough: 0.0, scale: 0.0 };
+            let slopes = differences.derivatives(stress, 0.0);
+            if let Some(error) = failure {
+                return Err(error);
+            }
+            let scale = found.constants.amax();
+            for (a, slope) in slopes.iter().enumerate() {
+                match slope.error <= 1e-4 * scale {
+                    true => worst = worst.max((slope.value - found.constants[(a, k)]).abs() / scale),
+                    false => left_out += 1,
+                }
+            }
+        }
+        self.state = start;
+        self.text += &format!("  differences of the stress agree to {worst:.1e} of the largest constant");
+        self.text += &match left_out {
+            0 => "\n".to_owned(),
+            n => format!(" ({n} of 36 are too uncertain)\n"),
+        };
+        match worst <= 1e-4 {
+            true => Ok(()),
+            false => Err(Failure::failed(format!("{}  elastic constants are WRONG", self.text))),
+        }
     }
 
     /// Young's modulus by direction.

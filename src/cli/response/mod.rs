@@ -139,12 +139,7 @@ impl Ready {
 
     /// Brings atoms, and the cell if asked, to rest.
     fn settle(&mut self, rest: &Rest) -> Result<(), Failure> {
-        if rest.minimize {
-            self.minimize(rest.force)?;
-        }
-        if let Some(pressure) = rest.pressure {
-            self.relax_cell(rest, pressure)?;
-        }
+        self.rest_again(rest)?;
         let forces =
             self.point().forces().map_err(|e| Failure::failed(format!("forces cannot be computed: {e}")))?;
         let largest = forces.forces.as_flattened().iter().fold(0.0, |m: f64, f| m.max(f.abs()));
@@ -177,6 +172,17 @@ impl Ready {
             ));
         }
         Ok(())
+    }
+
+    /// The same without a word.
+    fn rest_again(&mut self, rest: &Rest) -> Result<(), Failure> {
+        if rest.minimize {
+            self.minimize(rest.force)?;
+        }
+        match rest.pressure {
+            Some(pressure) => self.relax_cell(rest, pressure),
+            None => Ok(()),
+        }
     }
 
     fn minimize(&mut self, force: f64) -> Result<(), Failure> {

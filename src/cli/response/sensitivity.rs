@@ -2,9 +2,10 @@
 
 use super::super::{Failure, Outcome, table};
 use super::{Asked, Ready, exact, failed};
+use crate::autodiff::Richardson;
 use crate::catalog::Catalog;
 use crate::forces::ParameterSlope;
-use crate::input::response::Outcome as Of;
+use crate::input::response::{Outcome as Of, Rest};
 use crate::plot::scale::significant;
 use crate::plot::{Figure, Panel};
 use crate::response::sensitivity::{Outcome as Question, Sensitivity as Found};
@@ -14,15 +15,21 @@ use clap::Args;
 pub(in crate::cli) struct Sensitivity {
     #[command(flatten)]
     asked: Asked,
+    /// Compare the largest derivatives of each result with differences, of minima that are found anew
+    #[arg(long)]
+    check: bool,
 }
 
+/// How many derivatives of a result are compared with differences.
+const COMPARED: usize = 4;
 /// How many rows are printed, and how many are drawn.
 const PRINTED: usize = 25;
 const DRAWN: usize = 10;
 
 impl Sensitivity {
     pub(in crate::cli) fn run(self, catalog: &Catalog) -> Outcome {
-        self.asked.carry_out(catalog, "sensitivity", |ready, response| {
+        let check = self.check;
+        self.asked.carry_out(catalog, "sensitivity", move |ready, response| {
             let settings = &response.sensitivity;
             ready.settle(&settings.rest)?;
             let mut all = Vec::new();
@@ -32,6 +39,9 @@ impl Sensitivity {
                 found.value *= factor;
                 found.slopes.iter_mut().for_each(|s| s.slope *= factor);
                 ready.show(&name, &unit, &found);
+                if check {
+                    ready.compare(&settings.rest, &outcome, factor, &found)?;
+                }
                 all.push((name, unit, found));
             }
             ready.record(&all)?;
@@ -96,6 +106,81 @@ impl Ready {
             let names = idle.iter().take(8).copied().collect::<Vec<_>>().join(", ");
             let rest = if idle.len() > 8 { format!(" and {} more", idle.len() - 8) } else { String::new() };
             self.text += &format!("  no interaction depends on {names}{rest}\n");
+        }
+    }
+
+    /// Compares the largest derivatives with differences: parameters are changed, and what is at rest is found again.
+    fn compare(
+        &mut self,
+        rest: &Rest,
+        outcome: &Question,
+        factor: f64,
+        found: &Found,
+    ) -> Result<(), Failure> {
+        let start = self.state.clone();
+        let tables: Vec<Vec<f64>> =
+            self.evaluator.terms().iter().map(|t| t.parameters().values().to_vec()).collect();
+        let charges = self.evaluator.charges().values.clone();
+        let order = |s: &ParameterSlope| found.slopes.iter().position(|o| o.name == s.name).unwrap_or(0);
+        let mut rows = vec![["parameter", "for 1 %", "by differences", "apart"].map(String::from).to_vec()];
+        let largest = sorted(found).first().map_or(0.0, |s| (s.at * s.slope).abs());
+        let mut worst = 0.0f64;
+        for s in sorted(found).into_iter().filter(|s| s.matters && s.at != 0.0).take(COMPARED) {
+            let mut failed = None;
+            let value = |h: f64| {
+                let mut changed = || -> Result<f64, Failure> {
+                    // (parameters of the terms in order, then charges)
+                    let mut at = order(s);
+                    let mut numbers = tables.clone();
+                    let mut charges = charges.clone();
+                    let mut table = 0;
+                    while table < numbers.len() && at >= numbers[table].len() {
+                        at -= numbers[table].len();
+                        table += 1;
+                    }
+                    match numbers.get_mut(table) {
+                        Some(numbers) => numbers[at] *= 1.0 + h,
+                        None => charges[at] *= 1.0 + h,
+                    }
+                    for (term, numbers) in self.evaluator.terms_mut().iter_mut().zip(&numbers) {
+                        term.set_parameters(numbers);
+                    }
+                    self.evaluator.set_charges(&charges);
+                    self.state = start.clone();
+                    // (the cell answers where its edge is asked for; else it stays)
+                    let cell = matches!(outcome, Question::Edge(_));
+                    let pressure = Some(rest.pressure.unwrap_or(0.0)).filter(|_| cell);
+                    self.rest_again(&Rest { pressure, ..*rest })?;
+                    self.point().outcome(outcome).map_err(super::failed)
+                };
+                changed().unwrap_or_else(|error| {
+                    failed = Some(error);
+                    f64::NAN
+                })
+            };
+            let differences = Richardson { step: 1e-3, levels: 3, tables: 1, enough: 0.0, scale: 0.0 };
+            let d = differences.derivative(value, 0.0);
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            let (exact, difference) = (s.at * s.slope, d.value * factor);
+            let apart = (exact - difference).abs() / largest;
+            // (a difference that is uncertain tells nothing)
+            if d.error * factor.abs() <= 1e-4 * largest {
+                worst = worst.max(apart);
+            }
+            let number = |x: f64| significant(0.01 * x, 7);
+            rows.push(vec![s.name.clone(), number(exact), number(difference), format!("{apart:.1e}")]);
+        }
+        for (term, numbers) in self.evaluator.terms_mut().iter_mut().zip(&tables) {
+            term.set_parameters(numbers);
+        }
+        self.evaluator.set_charges(&charges);
+        self.state = start;
+        self.text += &table(&rows, &[1, 2, 3]);
+        match worst <= 1e-4 {
+            true => Ok(()),
+            false => Err(Failure::failed(format!("{}  derivatives are WRONG", self.text))),
         }
     }
 
