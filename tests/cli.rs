@@ -863,3 +863,61 @@ fn copies_of_molecules_are_whole() {
         assert!((two / one - 2.0).abs() < 1e-9, "{name}: {one} {two}");
     }
 }
+
+/// A small crystal, Lennard-Jones between nearest neighbours, which rests at a distance of 2^(1/6).
+const CRYSTAL: &str = r#"
+    units = "lj"
+    [system.lattice]
+    kind = "fcc"
+    types = ["A"]
+    constant = 1.59
+    repeat = [3, 3, 3]
+    [atoms.A]
+    mass = 1.0
+    [pair.lennard-jones]
+    cutoff = 1.35
+    ending = "truncate"
+    types.A = { epsilon = 1.0, sigma = 1.0 }
+    [modes]
+    animate = 2
+    [elastic]
+    pressure = 0.0
+    [sensitivity]
+    pressure = 0.0
+    of = ["lattice-constant", "C44", "frequency 1"]
+"#;
+
+#[test]
+fn second_derivatives_from_the_command_line() {
+    let place = Place::new(VERLET);
+    fs::write(place.path("crystal.toml"), CRYSTAL).unwrap();
+    let (out, _) = place.md("modes | crystal.toml | --output | modes", 0);
+    assert!(out.contains("translation along z") && out.contains("108 atoms"), "{out}");
+    assert!(out.contains("cut-off of `lennard-jones`"), "{out}");
+    for file in ["modes.csv", "spectrum.csv", "spectrum.svg", "spectrum.png", "mode-4.xyz", "mode-5.xyz"] {
+        assert!(place.path("modes").join(file).exists(), "{file}");
+    }
+    // of k = 72/r² the constants are √2 k/r and half of that
+    let r = 2f64.powf(1.0 / 6.0);
+    let c11 = 2f64.sqrt() * 72.0 / r.powi(3);
+    let (out, _) = place.md("elastic | crystal.toml | --check | --output | elastic", 0);
+    assert!(out.contains(&format!("{c11:.4}")) && out.contains(&format!("{:.4}", c11 / 2.0)), "{out}");
+    assert!(out.contains("stable: the softest") && out.contains("differences of the stress agree"), "{out}");
+    // lengths go with σ: a = √2 r σ
+    let (out, _) = place.md("sensitivity | crystal.toml | --check | --output | sensitivity", 0);
+    assert!(out.contains(&format!("lattice-constant = {:.7}", 2f64.sqrt() * r)), "{out}");
+    let table = fs::read_to_string(place.path("sensitivity/sensitivity.csv")).unwrap();
+    let row = table.lines().find(|l| l.starts_with("lattice-constant") && l.contains("A.sigma")).unwrap();
+    let slope: f64 = row.split(',').nth(5).unwrap().parse().unwrap();
+    assert!((slope - 2f64.sqrt() * r).abs() < 1e-6, "{row}");
+    // waves
+    let (out, _) = place.md("modes | crystal.toml | --set | modes.phonons={} | --output | waves", 0);
+    assert!(out.contains("face-centred cubic") && place.path("waves/dispersion.svg").exists(), "{out}");
+    let (_, err) =
+        place.md("modes | crystal.toml | --set | modes.phonons.path=[\"G\", \"Q\"] | --output | no", 2);
+    assert!(err.contains("no wave vector `Q`") && err.contains("G, X, W, K, U, L"), "{err}");
+    // folders are not overwritten, and what makes no sense is refused
+    let (_, err) =
+        place.md("elastic | lj.toml | --set | system.periodic=[false, true, true] | --output | open", 2);
+    assert!(err.contains("periodic along all"), "{err}");
+}
