@@ -917,6 +917,8 @@ fn second_derivatives_from_the_command_line() {
         place.md("modes | crystal.toml | --set | modes.phonons.path=[\"G\", \"Q\"] | --output | no", 2);
     assert!(err.contains("no wave vector `Q`") && err.contains("G, X, W, K, U, L"), "{err}");
     // folders are not overwritten, and what makes no sense is refused
+    let (_, err) = place.md("elastic | crystal.toml | --output | elastic", 2);
+    assert!(err.contains("holds results already"), "{err}");
     let (_, err) =
         place.md("elastic | lj.toml | --set | system.periodic=[false, true, true] | --output | open", 2);
     assert!(err.contains("periodic along all"), "{err}");

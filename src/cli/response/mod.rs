@@ -20,12 +20,13 @@ use crate::plot::scale::significant;
 use crate::plot::{Figure, PlotError};
 use crate::response::elastic::Elastic;
 use crate::response::{Point, ResponseError, newton};
+use crate::run::files;
 use crate::system::{Atoms, State};
 use crate::units::UnitSystem;
 use clap::Args;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -54,6 +55,8 @@ struct Ready {
     /// What is said at the end.
     text: String,
     files: Vec<String>,
+    /// The input with every default filled in.
+    echo: String,
     stop: Arc<AtomicBool>,
 }
 
@@ -73,7 +76,7 @@ impl Asked {
         let plan = self.input.plan(catalog, self.how.quiet)?;
         let stem = format!("{}-{what}", self.input.stem());
         let folder = directory(self.output.as_deref(), &stem, None, self.how.force, self.how.quiet)?;
-        let Plan { title, units, boltzmann, atoms, labels, state, setup, response, .. } = plan;
+        let Plan { title, units, boltzmann, atoms, labels, state, setup, response, echo, .. } = plan;
         let evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
         std::fs::create_dir_all(&folder)
             .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", folder.display())))?;
@@ -89,6 +92,7 @@ impl Asked {
             quiet: self.how.quiet,
             text: String::new(),
             files: Vec::new(),
+            echo,
             stop: interrupt(),
         };
         ready.state.velocities.fill([0.0; 3]);
@@ -235,12 +239,8 @@ impl Ready {
             // (no more than so much at a time)
             let most = strain.as_flattened().iter().fold(0.0, |m: f64, e| m.max(e.abs()));
             let by = (0.02 / most).min(1.0);
-            let rows = std::array::from_fn(|a| std::array::from_fn(|b| by * strain[b][a]));
-            self.state.cell = self
-                .state
-                .cell
-                .strained(rows)
-                .map_err(|e| Failure::failed(format!("the cell cannot be relaxed: {e}")))?;
+            let rest_of_atoms = vec![[0.0; 3]; self.atoms.len()];
+            self.state = self.point().moved(&rest_of_atoms, strain, by).map_err(failed)?;
             if rest.minimize {
                 self.minimize(rest.force)?;
             }
@@ -269,9 +269,14 @@ impl Ready {
         name: &str,
         write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
     ) -> Result<(), Failure> {
+        let cannot = |path: &Path, e| Failure::failed(format!("cannot write {}: {e}", path.display()));
+        // (by its input a folder is known to hold results: it comes with the first of them)
+        if !self.echo.is_empty() {
+            let (path, echo) = (self.folder.join(files::INPUT), std::mem::take(&mut self.echo));
+            write_whole(&path, |out| out.write_all(echo.as_bytes())).map_err(|e| cannot(&path, e))?;
+        }
         let path = self.folder.join(name);
-        write_whole(&path, write)
-            .map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))?;
+        write_whole(&path, write).map_err(|e| cannot(&path, e))?;
         self.files.push(name.to_owned());
         Ok(())
     }
