@@ -65,9 +65,6 @@ impl Charges {
             of_atom: (0..charges.len() as u32).collect(),
         }
     }
-}
-
-impl Charges {
     /// Derivatives in these charges, by their names.
     fn named(
         &self,
@@ -613,7 +610,7 @@ impl Evaluator {
         clock.lap(&mut self.timings.rest);
         let mut energies = Vec::with_capacity(self.terms.len());
         for (term, spent) in self.terms.iter().zip(&mut self.timings.terms) {
-            energies.push(term.record(&view, None, None));
+            energies.push(term.record(&view));
             clock.lap(spent);
         }
         out.energies.clear();

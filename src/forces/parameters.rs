@@ -149,10 +149,6 @@ impl PreparedTable {
     pub fn width(&self) -> usize {
         self.width
     }
-    /// How many rows.
-    pub fn count(&self) -> usize {
-        self.count
-    }
     /// A field of a row; 0 in a table without rows.
     pub fn field(&self, row: usize, field: usize) -> f64 {
         self.values.get(row * self.width + field).copied().unwrap_or(0.0)

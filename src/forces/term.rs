@@ -253,14 +253,9 @@ pub trait Term: Any + Send + Sync {
     fn set_list(&mut self, list: usize);
     /// The plain energy.
     fn energy(&self, view: &View<f64>) -> f64;
-    /// The energy on a tape; parameters and charges are variables where given.
-    fn record<'t>(
-        &self,
-        view: &View<Var<'t>>,
-        parameters: Option<&[Var<'t>]>,
-        charges: Option<&[Var<'t>]>,
-    ) -> Var<'t>;
-    /// The same on a tape of dual numbers: forward over reverse.
+    /// The energy on a tape.
+    fn record<'t>(&self, view: &View<Var<'t>>) -> Var<'t>;
+    /// The same on a tape of dual numbers: forward over reverse. Parameters and charges are variables where given.
     fn record_nested<'t>(
         &self,
         view: &View<Var<'t, Dual<f64>>>,
@@ -343,13 +338,8 @@ impl<L: Law> Term for Entry<L> {
             0..self.law.items(view.frame.atoms.len()),
         )
     }
-    fn record<'t>(
-        &self,
-        view: &View<Var<'t>>,
-        parameters: Option<&[Var<'t>]>,
-        charges: Option<&[Var<'t>]>,
-    ) -> Var<'t> {
-        self.recorded(view, parameters, charges)
+    fn record<'t>(&self, view: &View<Var<'t>>) -> Var<'t> {
+        self.recorded(view, None, None)
     }
     fn record_nested<'t>(
         &self,

@@ -172,7 +172,7 @@ pub(super) fn read(root: &Section) -> Result<Response, Reported> {
     });
     let elastic = elastic.and_then(|t| match t {
         Some(t) => {
-            let rest = rest(&t, units, true);
+            let rest = rest(&t, units);
             t.finish();
             Ok(Elastic { rest: rest? })
         }
@@ -188,28 +188,23 @@ pub(super) fn read(root: &Section) -> Result<Response, Reported> {
 /// In K, unless another is given.
 const TEMPERATURE: f64 = 300.0;
 
-fn rest(t: &Section, units: UnitSystem, cell: bool) -> Result<Rest, Reported> {
+fn rest(t: &Section, units: UnitSystem) -> Result<Rest, Reported> {
     let usual = at_rest(units);
     let minimize = t.read("minimize", boolean(), "whether the energy is minimised first").or(usual.minimize);
     let force = quantity(Dimension::FORCE).range(Range::Positive);
     let force = t.read("force", force, "then: until no component of a force is larger").or(usual.force);
-    let pressure = match cell {
-        true => {
-            let pressure = quantity(Dimension::PRESSURE);
-            t.read(
-                "pressure",
-                pressure,
-                "let the cell relax until its pressure is this, without shear; left out: the cell stays",
-            )
-            .optional()
-        }
-        false => Ok(None),
-    };
+    let pressure = t
+        .read(
+            "pressure",
+            quantity(Dimension::PRESSURE),
+            "let the cell relax until its pressure is this, without shear; left out: the cell stays",
+        )
+        .optional();
     Ok(Rest { minimize: *minimize?, force: *force?, pressure: pressure?.map(|p| p.value) })
 }
 
 fn modes_of(t: Section, units: UnitSystem) -> Result<Modes, Reported> {
-    let rest = rest(&t, units, true);
+    let rest = rest(&t, units);
     let count = t
         .read(
             "count",
@@ -289,7 +284,7 @@ fn phonons(t: Section) -> Result<Phonons, Reported> {
 }
 
 fn sensitivity_of(t: Section, units: UnitSystem) -> Result<Sensitivity, Reported> {
-    let rest = rest(&t, units, true);
+    let rest = rest(&t, units);
     let of = t
         .read(
             "of",

@@ -38,18 +38,30 @@ pub struct Eigenvectors {
 ///
 /// # Errors
 /// Those of the products.
-pub fn all<E>(n: usize, mut product: impl FnMut(&[f64]) -> Result<Vec<f64>, E>) -> Result<Eigenvectors, E> {
+pub fn all<E>(n: usize, product: impl FnMut(&[f64]) -> Result<Vec<f64>, E>) -> Result<Eigenvectors, E> {
+    let matrix = matrix(n, product)?;
+    let (values, vectors) = sorted(matrix.clone());
+    let residuals = (0..n).map(|k| (&matrix * vectors.column(k) - vectors.column(k) * values[k]).norm());
+    Ok(Eigenvectors { residuals: residuals.collect(), values, vectors, products: n })
+}
+
+/// The matrix itself, by its products with unit vectors.
+///
+/// # Errors
+/// Those of the products.
+pub fn matrix<E>(
+    n: usize,
+    mut product: impl FnMut(&[f64]) -> Result<Vec<f64>, E>,
+) -> Result<DMatrix<f64>, E> {
     let mut matrix = DMatrix::zeros(n, n);
     let mut unit = vec![0.0; n];
     for k in 0..n {
         unit[k] = 1.0;
-        matrix.set_column(k, &DVector::from_vec(product(&unit)?));
+        matrix.column_mut(k).copy_from_slice(&product(&unit)?);
         unit[k] = 0.0;
     }
-    let matrix = (&matrix + matrix.transpose()) * 0.5;
-    let (values, vectors) = sorted(matrix.clone());
-    let residuals = (0..n).map(|k| (&matrix * vectors.column(k) - vectors.column(k) * values[k]).norm());
-    Ok(Eigenvectors { residuals: residuals.collect(), values, vectors, products: n })
+    // (products are exact to rounding, and so is its symmetry)
+    Ok((&matrix + matrix.transpose()) * 0.5)
 }
 
 /// Eigenvalues in order, and eigenvectors with them.
@@ -194,15 +206,10 @@ fn orthogonalize(basis: &DMatrix<f64>, size: usize, v: &mut Vec<f64>) -> bool {
 
 /// An upper bound of the largest eigenvalue (in magnitude), by some steps of Lanczos.
 fn largest<E>(n: usize, apply: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, E>) -> Result<f64, E> {
-    let Recurrence { diagonal, beside, .. } = Recurrence::new(&random(n, 0), 24.min(n), apply)?;
-    let size = diagonal.len();
-    let matrix = DMatrix::from_fn(size, size, |a, b| match a.abs_diff(b) {
-        0 => diagonal[a],
-        1 => beside[a.min(b)],
-        _ => 0.0,
-    });
-    let most = matrix.symmetric_eigenvalues().amax();
-    Ok(1.01 * most + beside.last().copied().filter(|_| size < n).unwrap_or(0.0) * 0.5)
+    let recurrence = Recurrence::new(&random(n, 0), 24.min(n), apply)?;
+    let (size, out) = (recurrence.diagonal.len(), recurrence.beside.last());
+    let most = recurrence.matrix().symmetric_eigenvalues().amax();
+    Ok(1.01 * most + out.copied().filter(|_| size < n).unwrap_or(0.0) * 0.5)
 }
 
 /// p(A) v with a polynomial that is about 1/A between two eigenvalues, the largest one of them: some steps of the Chebyshev
@@ -287,17 +294,21 @@ impl Recurrence {
         Ok(Self { diagonal, beside, weight })
     }
 
+    /// The tridiagonal matrix of α and β.
+    fn matrix(&self) -> DMatrix<f64> {
+        let n = self.diagonal.len();
+        DMatrix::from_fn(n, n, |a, b| match a.abs_diff(b) {
+            0 => self.diagonal[a],
+            1 => self.beside[a.min(b)],
+            _ => 0.0,
+        })
+    }
+
     /// Eigenvalues of the recurrence with their weights: Σ w f(λ) is start·f(A) start, exactly for polynomials of up to twice
     /// as many degrees as there are steps (Gauss quadrature; G. H. Golub and J. H. Welsch, Math. Comput. 23, 221
     /// (1969)).
     pub fn spectrum(&self) -> Vec<(f64, f64)> {
-        let n = self.diagonal.len();
-        let matrix = DMatrix::from_fn(n, n, |a, b| match a.abs_diff(b) {
-            0 => self.diagonal[a],
-            1 => self.beside[a.min(b)],
-            _ => 0.0,
-        });
-        let (values, vectors) = sorted(matrix);
+        let (values, vectors) = sorted(self.matrix());
         values.iter().enumerate().map(|(k, &x)| (x, self.weight * vectors[(0, k)].powi(2))).collect()
     }
 }

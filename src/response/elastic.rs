@@ -25,8 +25,6 @@ pub struct Elastic {
     pub stress: [f64; 6],
     /// The largest difference of constants that should be equal; an anisotropic stress makes them unequal.
     pub asymmetry: f64,
-    /// The largest force on any atom.
-    pub largest_force: f64,
 }
 
 /// The symmetric strain of a Voigt index: shear is γ = 2ε.
@@ -68,13 +66,18 @@ impl Point<'_> {
     pub fn following(&mut self, strain: [[f64; 3]; 3]) -> Result<Vec<[f64; 3]>, ResponseError> {
         let rest = vec![[0.0; 3]; self.atoms()];
         let forces = self.tangents(&rest, strain)?.forces;
+        self.balanced(&forces)
+    }
+
+    /// How atoms answer the forces of a strain.
+    fn balanced(&mut self, forces: &[[f64; 3]]) -> Result<Vec<[f64; 3]>, ResponseError> {
         // (in a crystal where every atom is a centre of symmetry these are rounding errors)
         let typical =
             self.stiffness()? * self.state.cell.basis()[0].iter().map(|x| x * x).sum::<f64>().sqrt();
         if forces.as_flattened().iter().all(|f| f.abs() <= 1e-11 * typical) {
-            return Ok(rest);
+            return Ok(vec![[0.0; 3]; self.atoms()]);
         }
-        self.relaxation(&forces)
+        self.relaxation(forces)
     }
 
     /// All 21 elastic constants.
@@ -96,20 +99,19 @@ impl Point<'_> {
                     matrix[(a, k)] = (at.virial[w] * trace - virial[w]) / volume;
                 }
             };
-            column(&mut unrelaxed, self.tangents(&rest, strain)?.virial);
-            let moves = self.following(strain)?;
+            let affine = self.tangents(&rest, strain)?;
+            column(&mut unrelaxed, affine.virial);
+            let moves = self.balanced(&affine.forces)?;
             column(&mut constants, self.tangents(&moves, strain)?.virial);
             told(k + 1);
         }
         let asymmetry = (constants - constants.transpose()).amax();
         let symmetric = |m: Matrix6<f64>| (m + m.transpose()) * 0.5;
-        let largest_force = at.forces.as_flattened().iter().fold(0.0, |m: f64, f| m.max(f.abs()));
         Ok(Elastic {
             constants: symmetric(constants),
             unrelaxed: symmetric(unrelaxed),
             stress: IN_VIRIAL.map(|w| -at.virial[w] / volume),
             asymmetry,
-            largest_force,
         })
     }
 }

@@ -4,7 +4,7 @@
 //! had from one product, as their entries do not meet (A. R. Curtis, M. J. D. Powell and J. K. Reid, J. Inst. Maths Applics
 //! 13, 117 (1974)): the sparse matrix takes as many products as there are colours, whatever the number of atoms.
 
-use super::Point;
+use super::{Point, eigen};
 use crate::forces::ForceError;
 use nalgebra::DMatrix;
 
@@ -44,16 +44,7 @@ impl Point<'_> {
     /// # Errors
     /// Those of the evaluator.
     pub fn hessian(&mut self) -> Result<DMatrix<f64>, ForceError> {
-        let n = 3 * self.atoms();
-        let mut matrix = DMatrix::zeros(n, n);
-        let mut unit = vec![0.0; n];
-        for k in 0..n {
-            unit[k] = 1.0;
-            matrix.column_mut(k).copy_from_slice(&self.product(&unit)?);
-            unit[k] = 0.0;
-        }
-        // (products are exact to rounding, and so is its symmetry)
-        Ok((&matrix + matrix.transpose()) * 0.5)
+        eigen::matrix(3 * self.atoms(), |v| self.product(v))
     }
 
     /// The blocks of coupled atoms, by three products a colour.

@@ -49,14 +49,12 @@ pub struct Point<'a> {
     pub state: &'a State,
     /// Of the atoms, in u.
     pub masses: &'a [f64],
-    /// How many products have been formed.
-    pub products: u64,
 }
 
 impl<'a> Point<'a> {
     /// The configuration of a state.
     pub fn new(evaluator: &'a mut Evaluator, state: &'a State, masses: &'a [f64]) -> Self {
-        Self { evaluator, state, masses, products: 0 }
+        Self { evaluator, state, masses }
     }
     /// How many atoms.
     pub fn atoms(&self) -> usize {
@@ -81,7 +79,6 @@ impl<'a> Point<'a> {
         let mut out = Forces::default();
         let direction = Direction { moves, strain };
         self.evaluator.tangents(&self.state.cell, &self.state.positions, &direction, true, &mut out)?;
-        self.products += 1;
         Ok(out)
     }
 
@@ -91,7 +88,6 @@ impl<'a> Point<'a> {
     /// Those of the evaluator.
     pub fn product(&mut self, v: &[f64]) -> Result<Vec<f64>, ForceError> {
         let (vectors, _) = v.as_chunks();
-        self.products += 1;
         let product = self.evaluator.hessian_product(&self.state.cell, &self.state.positions, vectors)?;
         Ok(product.into_flattened())
     }

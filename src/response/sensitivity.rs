@@ -60,11 +60,9 @@ impl Point<'_> {
     pub fn sensitivity(&mut self, outcome: &Outcome) -> Result<Sensitivity, ResponseError> {
         let rest = vec![[0.0; 3]; self.atoms()];
         let value = self.outcome(outcome)?;
+        let mut slopes = self.slopes(&rest, [[0.0; 3]; 3])?;
         let derivatives: Vec<f64> = match outcome {
-            Outcome::Energy => {
-                let slopes = self.slopes(&rest, [[0.0; 3]; 3])?;
-                slopes.iter().map(|s| s.slope).collect()
-            }
+            Outcome::Energy => slopes.iter().map(|s| s.slope).collect(),
             Outcome::Pressure => {
                 let strain = dilatation(1.0 / (3.0 * self.volume()?));
                 self.relaxed_along(strain)?.iter().map(|x| -x).collect()
@@ -120,7 +118,6 @@ impl Point<'_> {
                 }
             }
         };
-        let mut slopes = self.slopes(&rest, [[0.0; 3]; 3])?;
         slopes.iter_mut().zip(derivatives).for_each(|(s, x)| (s.slope, s.along) = (x, 0.0));
         Ok(Sensitivity { value, slopes })
     }
@@ -191,7 +188,8 @@ impl Point<'_> {
             .flatten()
             .chain(&strain.as_flattened().iter().map(|e| e * reach).collect::<Vec<_>>())
             .fold(0.0, |m: f64, x| m.max(x.abs()));
-        let parameters = self.slopes(moves, strain)?.len();
+        let of_terms = self.evaluator.terms().iter().map(|t| t.parameters().values().len());
+        let parameters = of_terms.sum::<usize>() + self.evaluator.charges().values.len();
         let mut failed = None;
         let mut at = |t: f64| -> Vec<f64> {
             let mut found = || -> Result<Vec<f64>, ResponseError> {

@@ -129,11 +129,8 @@ impl Point<'_> {
     pub fn relaxation(&mut self, forces: &[[f64; 3]]) -> Result<Vec<[f64; 3]>, ResponseError> {
         // (rigid motions, in displacements and not weighted)
         let masses = vec![1.0; self.atoms()];
-        let fixed: Vec<Vec<f64>> = Point { masses: &masses, ..self.borrowed() }
-            .rigid_motions()?
-            .into_iter()
-            .map(|r| r.vector)
-            .collect();
+        let mut unweighted = Point::new(self.evaluator, self.state, &masses);
+        let fixed: Vec<Vec<f64>> = unweighted.rigid_motions()?.into_iter().map(|r| r.vector).collect();
         let most = (30 * self.atoms()).clamp(300, 100_000);
         let product = |v: &[f64]| -> Result<Vec<f64>, ResponseError> {
             let product: Result<_, ForceError> = self.product(v);
@@ -141,8 +138,5 @@ impl Point<'_> {
         };
         let x = conjugate_gradients(product, forces.as_flattened(), &fixed, 1e-11, most)?;
         Ok(x.as_chunks().0.to_vec())
-    }
-    fn borrowed(&mut self) -> Point<'_> {
-        Point { evaluator: self.evaluator, state: self.state, masses: self.masses, products: 0 }
     }
 }
