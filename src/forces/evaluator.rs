@@ -65,21 +65,10 @@ impl Charges {
             of_atom: (0..charges.len() as u32).collect(),
         }
     }
-    /// Derivatives in these charges, by their names.
-    fn named(
-        &self,
-        slopes: impl IntoIterator<Item = (Dual<f64>, bool)>,
-    ) -> impl Iterator<Item = ParameterSlope> {
-        let numbers = self.labels.iter().zip(&self.values);
-        numbers.zip(slopes).map(|((name, &at), (slope, matters))| ParameterSlope {
-            name: name.clone(),
-            at,
-            slope: slope.value,
-            along: slope.tangent,
-            matters,
-        })
-    }
 }
+
+/// How many times larger than a [held](Evaluator::hold_stiffness) stiffness tangents may be: their grid has room for more.
+const HELD_FOR: f64 = 32.0;
 
 /// The range in nm of a list that nobody needs: of a term between whose types there is no interaction.
 const SHORTEST: f64 = 1e-3;
@@ -162,6 +151,8 @@ pub struct Evaluator {
     timings: Timings,
     /// Of which configuration it was found, and what.
     stiffness: Option<(Cell, Positions, f64)>,
+    /// What stands for it.
+    held: Option<f64>,
 }
 
 impl Evaluator {
@@ -219,6 +210,7 @@ impl Evaluator {
             adjoints,
             timings,
             stiffness: None,
+            held: None,
         })
     }
 
@@ -364,13 +356,25 @@ impl Evaluator {
                 self.fused(cell, positions, asked, None, out);
             }
             Kind::Fused => {
-                // the grid is as fine as the largest of the results allows
-                let grid = Grid::for_tangents(self.stiffness(cell, positions));
                 let scale = power_of_two(largest);
                 let moves: Vec<_> = direction.moves.iter().map(|v| v.map(|x| x / scale)).collect();
                 let strain = direction.strain.map(|e| e.map(|x| x / scale));
                 let unit = Direction { moves: &moves, strain };
-                self.fused(cell, positions, Asked { sums, grid, direction: Some(unit) }, None, out);
+                let numbers = |out: &Forces| -> f64 {
+                    let all = out.forces.iter().flatten().chain(&out.energies).chain(&out.virial);
+                    all.fold(0.0, |m: f64, x| m.max(x.abs()))
+                };
+                // the grid is as fine as the largest of the results allows
+                let mut stiffness = self.held.unwrap_or_else(|| self.stiffness(cell, positions));
+                loop {
+                    let grid = Grid::for_tangents(stiffness);
+                    self.fused(cell, positions, Asked { sums, grid, direction: Some(unit) }, None, out);
+                    let own = self.held.is_none() || numbers(out) <= HELD_FOR * stiffness;
+                    if own || !numbers(out).is_finite() {
+                        break;
+                    }
+                    stiffness = numbers(out).max(self.stiffness(cell, positions));
+                }
                 let all = out.forces.iter_mut().flatten().chain(&mut out.energies).chain(&mut out.virial);
                 all.for_each(|x| *x *= scale);
             }
@@ -407,8 +411,14 @@ impl Evaluator {
         Ok(coupled)
     }
 
+    /// Lets tangents be rounded to the grid that follows from this [stiffness](Self::stiffness), until it is too small by far,
+    /// so that it is not found anew in each of many configurations that are much alike. None: that of each configuration.
+    pub fn hold_stiffness(&mut self, stiffness: Option<f64>) {
+        self.held = stiffness;
+    }
+
     /// The size of H v for atoms that move by 1 nm in some direction of their own: what decides on the grid of tangents,
-    /// and a function of the positions alone.
+    /// and a function of the positions alone. (There must be a neighbour list: some tangents have been computed.)
     fn stiffness(&mut self, cell: &Cell, positions: &Positions) -> f64 {
         if let Some((known, at, stiffness)) = &self.stiffness
             && known == cell
@@ -480,6 +490,42 @@ impl Evaluator {
         positions: &Positions,
         direction: Option<Direction>,
     ) -> Result<Vec<ParameterSlope>, ForceError> {
+        let slopes = self.slopes(cell, positions, direction)?;
+        let named = self.parameter_names().into_iter().zip(slopes);
+        Ok(named
+            .map(|((name, at), (slope, matters))| ParameterSlope {
+                name,
+                at,
+                slope: slope.value,
+                along: slope.tangent,
+                matters,
+            })
+            .collect())
+    }
+
+    /// The names of the numbers in [`parameter_slopes`](Self::parameter_slopes), and the numbers.
+    pub fn parameter_names(&self) -> Vec<(String, f64)> {
+        let mut named = Vec::new();
+        for term in &self.terms {
+            let table = term.parameters();
+            let numbers = table.labels().iter().zip(table.values());
+            named.extend(numbers.map(|(label, &at)| (format!("{}.{label}", term.name()), at)));
+        }
+        named.extend(self.charges.labels.iter().cloned().zip(self.charges.values.iter().copied()));
+        named
+    }
+
+    /// The derivatives in [`parameter_slopes`](Self::parameter_slopes) by themselves, with their changes along the
+    /// direction, and whether there is any interaction that the number is part of.
+    ///
+    /// # Errors
+    /// Where there is no neighbour list. Numbers that are not finite are returned as they are.
+    pub fn slopes(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        direction: Option<Direction>,
+    ) -> Result<Vec<(Dual<f64>, bool)>, ForceError> {
         self.prepare(cell, positions)?;
         let at_rest = vec![[0.0; 3]; self.atoms.len()];
         let direction = direction.unwrap_or(Direction { moves: &at_rest, strain: [[0.0; 3]; 3] });
@@ -494,29 +540,21 @@ impl Evaluator {
         cell: &Cell,
         positions: &Positions,
         direction: &Direction,
-    ) -> Vec<ParameterSlope> {
+    ) -> Vec<(Dual<f64>, bool)> {
         let frame = frame!(self, cell, positions, true, self.method.grid, Some(*direction));
         let none = (Dual::constant(0.0), false);
         let mut charges = vec![none; self.charges.values.len()];
-        let mut named = Vec::new();
+        let mut all = Vec::new();
         for term in &self.terms {
             let TermSlopes { parameters, charges: of_atoms } = term.slopes(&frame);
-            let table = term.parameters();
-            let numbers = table.labels().iter().zip(table.values());
-            named.extend(numbers.zip(parameters).map(|((label, &at), (slope, matters))| ParameterSlope {
-                name: format!("{}.{label}", term.name()),
-                at,
-                slope: slope.value,
-                along: slope.tangent,
-                matters,
-            }));
+            all.extend(parameters);
             for (&k, (slope, matters)) in self.charges.of_atom.iter().zip(of_atoms) {
                 let charge = &mut charges[k as usize];
                 *charge = (charge.0 + slope, charge.1 | matters);
             }
         }
-        named.extend(self.charges.named(charges));
-        named
+        all.extend(charges);
+        all
     }
 
     fn slopes_on_tape(
@@ -524,7 +562,7 @@ impl Evaluator {
         cell: &Cell,
         positions: &Positions,
         direction: &Direction,
-    ) -> Vec<ParameterSlope> {
+    ) -> Vec<(Dual<f64>, bool)> {
         let frame = frame!(self, cell, positions);
         let tape = Tape::<Dual<f64>>::new();
         let variable = |x: &f64| tape.variable(Dual::passive(*x));
@@ -540,29 +578,13 @@ impl Evaluator {
         };
         let (mut total, mut numbers) = (Var::constant(0.0), Vec::new());
         for term in &self.terms {
-            let table = term.parameters();
-            let theta: Vec<_> = table.values().iter().map(variable).collect();
+            let theta: Vec<_> = term.parameters().values().iter().map(variable).collect();
             total = total + term.record_nested(&view, Some(&theta), Some(&of_atoms));
-            let names = table.labels().iter().map(|label| format!("{}.{label}", term.name()));
-            numbers.extend(names.zip(theta));
+            numbers.extend(theta);
         }
+        numbers.extend(charges);
         let (adjoints, known) = (tape.gradient(total), tape.dependencies(total));
-        let slope = |x: Var<Dual<f64>>| (adjoints.of(x), known[x.node() as usize]);
-        let mut named: Vec<_> = numbers
-            .into_iter()
-            .map(|(name, x)| {
-                let (slope, matters) = slope(x);
-                ParameterSlope {
-                    name,
-                    at: x.value().value,
-                    slope: slope.value,
-                    along: slope.tangent,
-                    matters,
-                }
-            })
-            .collect();
-        named.extend(self.charges.named(charges.into_iter().map(slope)));
-        named
+        numbers.into_iter().map(|x| (adjoints.of(x), known[x.node() as usize])).collect()
     }
 
     fn compute(

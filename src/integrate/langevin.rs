@@ -1,8 +1,13 @@
 //! Langevin dynamics.
 
-use super::{BadParameter, Integrator, Memory, MemoryError, Motion, StepError, chunks, expect_memory};
+use super::{
+    Adjoint, BadParameter, Integrator, Memory, MemoryError, Moment, Motion, StepError, chunks, expect_memory,
+    kicked,
+};
+use crate::autodiff::Tape;
 use crate::random::{Noise, Purpose};
 use crate::system::State;
+use potentials::{Mask, Scalar};
 
 /// Langevin dynamics by the BAOAB splitting, at constant temperature:
 ///
@@ -24,6 +29,9 @@ use crate::system::State;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Langevin {
     time_step: f64,
+    friction: f64,
+    temperature: f64,
+    boltzmann: f64,
     /// exp(−γ dt).
     keep: f64,
     /// (1 − exp(−2 γ dt)) k_B T in kJ/mol.
@@ -52,13 +60,16 @@ impl Langevin {
         BadParameter::check("the friction", friction, true)?;
         BadParameter::check("the temperature", temperature, true)?;
         BadParameter::check("Boltzmann's constant", boltzmann, false)?;
-        let energy =
-            BadParameter::check("Boltzmann's constant × temperature", boltzmann * temperature, true)?;
-        let decay = BadParameter::check("friction × time step", friction * time_step, true)?;
+        BadParameter::check("Boltzmann's constant × temperature", boltzmann * temperature, true)?;
+        BadParameter::check("friction × time step", friction * time_step, true)?;
+        let [keep, spread] = constants(time_step, temperature, friction, boltzmann);
         Ok(Langevin {
             time_step,
-            keep: 1.0 - decayed(decay),
-            spread: decayed(2.0 * decay) * energy,
+            friction,
+            temperature,
+            boltzmann,
+            keep,
+            spread,
             noise: Noise::new(seed, Purpose::Langevin),
             heat: 0.0,
             paths: Vec::new(),
@@ -74,27 +85,51 @@ impl Langevin {
 /// Atoms whose noise is computed together.
 const BLOCK: usize = 16;
 
+/// exp(−γ dt), and (1 − exp(−2γ dt)) k_B T.
+fn constants<S: Scalar>(time_step: S, temperature: S, friction: S, boltzmann: f64) -> [S; 2] {
+    let decay = friction * time_step;
+    [S::constant(1.0) - decayed(decay), decayed(decay * 2.0) * (temperature * boltzmann)]
+}
+
 /// 1 − exp(−x) for x ≥ 0, accurate also for small x, by arithmetic alone (the same on every machine).
-fn decayed(x: f64) -> f64 {
-    let mut halvings = 0;
-    let mut y = x;
-    while y > 0.25 && halvings < 20 {
-        y *= 0.5;
+fn decayed<S: Scalar>(x: S) -> S {
+    let large = |y: S| S::constant(0.25).lt(y).decided() == Some(true);
+    let (mut halvings, mut y) = (0, x);
+    while large(y) && halvings < 20 {
+        y = y * 0.5;
         halvings += 1;
     }
-    if y > 0.25 {
-        return 1.0;
+    if large(y) {
+        return S::constant(1.0);
     }
     // y − y²/2! + y³/3! − …; y ≤ ¼, so the first term left out is below 2⁻⁵⁴ of the sum.
-    let mut sum = 1.0;
+    let mut sum = S::constant(1.0);
     for n in (2..=13).rev() {
-        sum = 1.0 - sum * y / f64::from(n);
+        sum = S::constant(1.0) - sum * y / f64::from(n);
     }
     let mut gone = sum * y;
     for _ in 0..halvings {
-        gone *= 2.0 - gone;
+        gone = gone * (S::constant(2.0) - gone);
     }
     gone
+}
+
+/// B and A O A of an atom: its velocity before, after, and how far it goes. `width` is √((1 − c²) k_B T/m).
+#[inline(always)]
+fn baoa<S: Scalar>(
+    v: [S; 3],
+    f: [S; 3],
+    half_per_mass: S,
+    [half, keep, width]: [S; 3],
+    noise: [f64; 4],
+) -> [[S; 3]; 3] {
+    let (mut old, mut new, mut path) = (v, v, v);
+    for k in 0..3 {
+        old[k] = kicked(v[k], f[k], half_per_mass);
+        new[k] = keep * old[k] + width * noise[k];
+        path[k] = half * (old[k] + new[k]);
+    }
+    [old, new, path]
 }
 
 impl Integrator for Langevin {
@@ -106,8 +141,7 @@ impl Integrator for Langevin {
         self.time_step
     }
 
-    fn step(&mut self, motion: &mut Motion<'_>) -> Result<(), StepError> {
-        motion.check()?;
+    fn begin(&mut self, motion: &mut Motion<'_>) -> Result<(), StepError> {
         let half = 0.5 * self.time_step;
         let Langevin { keep, spread, noise, .. } = *self;
         let masses = motion.masses;
@@ -123,10 +157,9 @@ impl Integrator for Langevin {
             for (block, ((v, path), (f, m))) in blocks.enumerate() {
                 let noise = noise.normals_of::<BLOCK>(number, first + block * BLOCK);
                 for ((v, path), ((f, m), xi)) in v.iter_mut().zip(path).zip(f.iter().zip(m).zip(noise)) {
-                    let (kick, width) = (half / m, (spread / m).sqrt());
-                    let old: [f64; 3] = std::array::from_fn(|k| v[k] + kick * f[k]);
-                    let new: [f64; 3] = std::array::from_fn(|k| keep * old[k] + width * xi[k]);
-                    *path = std::array::from_fn(|k| half * (old[k] + new[k]));
+                    let constants = [half, keep, (spread / m).sqrt()];
+                    let (old, new);
+                    [old, new, *path] = baoa(*v, *f, half / m, constants, xi);
                     let change = [0, 1, 2].map(|k| (new[k] - old[k]) * (new[k] + old[k]));
                     heat += 0.5 * m * (change[0] + change[1] + change[2]);
                     *v = new;
@@ -140,11 +173,52 @@ impl Integrator for Langevin {
         let paths = &self.paths[..];
         positions
             .advance_all(cell, |i| paths[i])
-            .map_err(|escaped| StepError::Escaped { step: number.saturating_add(1), escaped })?;
-        motion.evaluate()?;
-        motion.kick(half);
-        motion.done(self.time_step);
-        Ok(())
+            .map_err(|escaped| StepError::Escaped { step: number.saturating_add(1), escaped })
+    }
+
+    fn end(&mut self, motion: &mut Motion<'_>) {
+        motion.kick(0.5 * self.time_step);
+    }
+
+    fn settings(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("time-step", self.time_step),
+            ("temperature", self.temperature),
+            ("friction", self.friction),
+        ]
+    }
+
+    fn pull_back_begin(&self, at: Moment<'_>, adjoint: &mut Adjoint) {
+        let noise = self.noise;
+        // (at rest the width has no derivative, and without a bath there is none to take)
+        let warm = self.spread > 0.0;
+        let of_constants = adjoint.pull_back(
+            at,
+            [0.5 * self.time_step, self.keep, self.spread],
+            |v, f, m, [half, keep, spread], atom| {
+                let width = if warm { (spread / m).sqrt() } else { spread };
+                let [_, new, path] =
+                    baoa(v, f, half / m, [half, keep, width], noise.normals(at.step, atom));
+                (new, Some(path))
+            },
+        );
+        let tape = Tape::new();
+        let [dt, temperature, friction] =
+            [self.time_step, self.temperature, self.friction].map(|x| tape.variable(x));
+        let [keep, spread] = constants(dt, temperature, friction, self.boltzmann);
+        let sum = dt * (0.5 * of_constants[0]) + keep * of_constants[1] + spread * of_constants[2];
+        let slopes = tape.gradient(sum);
+        for (of, x) in adjoint.settings.iter_mut().zip([dt, temperature, friction]) {
+            *of += slopes.of(x);
+        }
+    }
+
+    fn pull_back_end(&self, at: Moment<'_>, adjoint: &mut Adjoint) {
+        adjoint.pull_back_half_kick(at, self.time_step);
+    }
+
+    fn irreversible(&self) -> Option<&'static str> {
+        Some("friction and noise lose where a step came from")
     }
 
     fn conserves_momentum(&self) -> bool {

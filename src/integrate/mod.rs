@@ -10,12 +10,14 @@
 //! Every atom's update depends on that atom alone, sums are taken in fixed pieces joined in a fixed order,
 //! and noise is addressed by step and atom: results have the same bits for every number of threads.
 
+mod adjoint;
 mod chunks;
 pub mod langevin;
 pub mod minimize;
 pub mod velocities;
 pub mod verlet;
 
+pub use adjoint::{Adjoint, Moment};
 pub use langevin::Langevin;
 pub use velocities::{degrees_of_freedom, kinetic_energy, remove_drift, temperature};
 pub use verlet::VelocityVerlet;
@@ -23,6 +25,7 @@ pub use verlet::VelocityVerlet;
 use crate::forces::{ForceError, ForceSource, Forces};
 use crate::system::State;
 use crate::system::positions::{Escaped, INTEGERS};
+use potentials::Scalar;
 use serde::{Deserialize, Serialize};
 
 /// Why a system cannot be advanced.
@@ -233,11 +236,20 @@ impl<'a> Motion<'a> {
                 let velocity = unit / m;
                 *v = std::array::from_fn(|k| match exact {
                     true => (((p[k] + INTEGERS) - INTEGERS) + n[k]) * velocity,
-                    false => v[k] + time / m * f[k],
+                    false => kicked(v[k], f[k], time / m),
                 });
             }
         };
         chunks::each((&mut self.state.velocities[..], &self.forces.forces[..], self.masses), &leaf);
+    }
+
+    /// Rounds velocities to what a kick of this length makes of them without forces, so that undoing steps brings the very
+    /// bits back.
+    pub fn settle(&mut self, time: f64) {
+        let forces = std::mem::take(&mut self.forces.forces);
+        self.forces.forces = vec![[0.0; 3]; forces.len()];
+        self.kick(time);
+        self.forces.forces = forces;
     }
 
     /// Positions by the velocities for a time in ps: r ← r + v t, rounded once to the grid.
@@ -254,6 +266,12 @@ impl<'a> Motion<'a> {
         self.state.step = self.state.step.saturating_add(1);
         self.state.time += time_step;
     }
+}
+
+/// v + F · t/m, a component.
+#[inline(always)]
+fn kicked<S: Scalar>(v: S, f: S, time_per_mass: S) -> S {
+    v + time_per_mass * f
 }
 
 /// What an integrator has to remember besides the state, for a restart that goes on bit by bit. Its
@@ -280,6 +298,10 @@ pub struct MemoryError {
 
 /// Advances a system in time.
 ///
+/// A step begins with the forces at hand, evaluates new ones once, and ends with these. What it does to each atom is
+/// written for any [`Scalar`](potentials::Scalar): the backward pass through both parts is derived from it. (Rounding to
+/// the grids of positions and momenta is differentiated as the identity.)
+///
 /// The quantity potential + kinetic energy + [`reservoir`](Integrator::reservoir) is conserved but for the
 /// errors of discretisation, which fall with the square of the time step.
 pub trait Integrator: Send {
@@ -289,12 +311,43 @@ pub trait Integrator: Send {
     /// The time step in ps.
     fn time_step(&self) -> f64;
 
+    /// The part of a step before the new forces: from those at hand to new positions.
+    ///
+    /// # Errors
+    /// An atom that escapes.
+    fn begin(&mut self, motion: &mut Motion<'_>) -> Result<(), StepError>;
+
+    /// The part of a step after the forces at the new positions have been computed.
+    fn end(&mut self, motion: &mut Motion<'_>);
+
     /// Takes one step: starts from the forces at hand, evaluates once, and leaves the forces at the new
     /// positions; counts the step and the time.
     ///
     /// # Errors
     /// An atom that escapes, forces that are not finite. The state is then somewhere within the step.
-    fn step(&mut self, motion: &mut Motion<'_>) -> Result<(), StepError>;
+    fn step(&mut self, motion: &mut Motion<'_>) -> Result<(), StepError> {
+        motion.check()?;
+        self.begin(motion)?;
+        motion.evaluate()?;
+        self.end(motion);
+        motion.done(self.time_step());
+        Ok(())
+    }
+
+    /// Its parameters that derivatives are taken in, by name: the time step first.
+    fn settings(&self) -> Vec<(&'static str, f64)>;
+
+    /// The backward pass through [`begin`](Self::begin), which was called at this moment.
+    fn pull_back_begin(&self, at: Moment<'_>, adjoint: &mut Adjoint);
+
+    /// The backward pass through [`end`](Self::end); `at` has the forces that it was called with, and its velocities are
+    /// not looked at.
+    fn pull_back_end(&self, at: Moment<'_>, adjoint: &mut Adjoint);
+
+    /// Why a step cannot be undone by taking it with reversed velocities, if it cannot.
+    fn irreversible(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Whether it leaves the total momentum as it is when the forces add up to zero; then a system has
     /// three degrees of freedom less.

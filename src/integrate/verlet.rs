@@ -1,6 +1,6 @@
 //! Velocity Verlet.
 
-use super::{BadParameter, Integrator, Motion, StepError};
+use super::{Adjoint, BadParameter, Integrator, Moment, Motion, StepError, kicked};
 
 /// Newton's equations by velocity Verlet, at constant energy:
 ///
@@ -34,14 +34,30 @@ impl Integrator for VelocityVerlet {
         self.time_step
     }
 
-    fn step(&mut self, motion: &mut Motion<'_>) -> Result<(), StepError> {
-        motion.check()?;
+    fn begin(&mut self, motion: &mut Motion<'_>) -> Result<(), StepError> {
         motion.kick(0.5 * self.time_step);
-        motion.drift(self.time_step)?;
-        motion.evaluate()?;
+        motion.drift(self.time_step)
+    }
+
+    fn end(&mut self, motion: &mut Motion<'_>) {
         motion.kick(0.5 * self.time_step);
-        motion.done(self.time_step);
-        Ok(())
+    }
+
+    fn settings(&self) -> Vec<(&'static str, f64)> {
+        vec![("time-step", self.time_step)]
+    }
+
+    fn pull_back_begin(&self, at: Moment<'_>, adjoint: &mut Adjoint) {
+        let [of_time_step] = adjoint.pull_back(at, [self.time_step], |v, f, m, [time_step], _| {
+            let kick = time_step * 0.5 / m;
+            let v = [kicked(v[0], f[0], kick), kicked(v[1], f[1], kick), kicked(v[2], f[2], kick)];
+            (v, Some([v[0] * time_step, v[1] * time_step, v[2] * time_step]))
+        });
+        adjoint.settings[0] += of_time_step;
+    }
+
+    fn pull_back_end(&self, at: Moment<'_>, adjoint: &mut Adjoint) {
+        adjoint.pull_back_half_kick(at, self.time_step);
     }
 
     fn conserves_momentum(&self) -> bool {
