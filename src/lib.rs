@@ -1,5 +1,6 @@
 //! Molecular dynamics in which every energy is written once and every derivative is automatic.
 
+pub mod adjoint;
 pub mod analysis;
 pub mod autodiff;
 pub mod catalog;

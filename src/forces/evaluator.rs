@@ -365,7 +365,10 @@ impl Evaluator {
                     all.fold(0.0, |m: f64, x| m.max(x.abs()))
                 };
                 // the grid is as fine as the largest of the results allows
-                let mut stiffness = self.held.unwrap_or_else(|| self.stiffness(cell, positions));
+                let mut stiffness = match self.held {
+                    Some(held) => held,
+                    None => self.stiffness(cell, positions)?,
+                };
                 loop {
                     let grid = Grid::for_tangents(stiffness);
                     self.fused(cell, positions, Asked { sums, grid, direction: Some(unit) }, None, out);
@@ -373,7 +376,7 @@ impl Evaluator {
                     if own || !numbers(out).is_finite() {
                         break;
                     }
-                    stiffness = numbers(out).max(self.stiffness(cell, positions));
+                    stiffness = numbers(out).max(self.stiffness(cell, positions)?);
                 }
                 let all = out.forces.iter_mut().flatten().chain(&mut out.energies).chain(&mut out.virial);
                 all.for_each(|x| *x *= scale);
@@ -418,14 +421,18 @@ impl Evaluator {
     }
 
     /// The size of H v for atoms that move by 1 nm in some direction of their own: what decides on the grid of tangents,
-    /// and a function of the positions alone. (There must be a neighbour list: some tangents have been computed.)
-    fn stiffness(&mut self, cell: &Cell, positions: &Positions) -> f64 {
+    /// and a function of the positions alone.
+    ///
+    /// # Errors
+    /// Where there is no neighbour list.
+    pub fn stiffness(&mut self, cell: &Cell, positions: &Positions) -> Result<f64, ForceError> {
         if let Some((known, at, stiffness)) = &self.stiffness
             && known == cell
             && at == positions
         {
-            return *stiffness;
+            return Ok(*stiffness);
         }
+        self.prepare(cell, positions)?;
         // (signs without order; small, so that the sums stay on the grid of forces whatever the stiffness is)
         let small = 2f64.powi(-10);
         let sign = |i: u64| {
@@ -440,7 +447,7 @@ impl Evaluator {
         let largest = out.forces.iter().flatten().fold(0.0, |m: f64, x| m.max(x.abs()));
         let stiffness = largest / small;
         self.stiffness = Some((cell.clone(), positions.clone(), stiffness));
-        stiffness
+        Ok(stiffness)
     }
 
     fn tangents_on_tape(

@@ -53,7 +53,13 @@ impl Adjoint {
         &mut self,
         at: Moment,
         settings: [f64; K],
-        text: impl for<'t> Fn([X<'t>; 3], [X<'t>; 3], X<'t>, [X<'t>; K], usize) -> ([X<'t>; 3], Option<[X<'t>; 3]>)
+        text: impl for<'t> Fn(
+            [X<'t>; 3],
+            [X<'t>; 3],
+            X<'t>,
+            [X<'t>; K],
+            usize,
+        ) -> ([X<'t>; 3], Option<[X<'t>; 3]>)
         + Sync,
     ) -> [f64; K] {
         type Mine<'a> = (&'a mut [[f64; 3]], &'a mut [[f64; 3]], &'a mut [f64], &'a [[f64; 3]]);

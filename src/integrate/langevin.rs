@@ -181,11 +181,7 @@ impl Integrator for Langevin {
     }
 
     fn settings(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("time-step", self.time_step),
-            ("temperature", self.temperature),
-            ("friction", self.friction),
-        ]
+        vec![("time-step", self.time_step), ("temperature", self.temperature), ("friction", self.friction)]
     }
 
     fn pull_back_begin(&self, at: Moment<'_>, adjoint: &mut Adjoint) {
@@ -197,8 +193,7 @@ impl Integrator for Langevin {
             [0.5 * self.time_step, self.keep, self.spread],
             |v, f, m, [half, keep, spread], atom| {
                 let width = if warm { (spread / m).sqrt() } else { spread };
-                let [_, new, path] =
-                    baoa(v, f, half / m, [half, keep, width], noise.normals(at.step, atom));
+                let [_, new, path] = baoa(v, f, half / m, [half, keep, width], noise.normals(at.step, atom));
                 (new, Some(path))
             },
         );

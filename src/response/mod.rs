@@ -97,8 +97,7 @@ impl<'a> Point<'a> {
     /// # Errors
     /// Those of the evaluator.
     pub fn stiffness(&mut self) -> Result<f64, ForceError> {
-        let v: Vec<f64> = eigen::random(3 * self.atoms(), 0).iter().map(|x| x.signum()).collect();
-        Ok(self.product(&v)?.iter().fold(0.0, |m: f64, x| m.max(x.abs())))
+        self.evaluator.stiffness(&self.state.cell, &self.state.positions)
     }
 
     /// The derivatives in all parameters, and how they change along a direction.
