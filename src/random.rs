@@ -36,6 +36,8 @@ pub enum Purpose {
     Positions = 5,
     /// Vectors that iterations start from.
     Vectors = 6,
+    /// The order of minibatches, and what is held out of a fit.
+    Batches = 7,
     /// Anything in tests.
     Test = 255,
 }

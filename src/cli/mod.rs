@@ -18,10 +18,12 @@ mod bench;
 mod check;
 mod energy;
 mod explain;
+mod fit;
 mod minimize;
 mod new;
 mod plot;
 mod response;
+mod results;
 mod run;
 
 use crate::catalog::Catalog;
@@ -66,6 +68,8 @@ enum Command {
     Elastic(response::elastic::Elastic),
     /// How results depend on every parameter
     Sensitivity(response::sensitivity::Sensitivity),
+    /// Learn parameters from energies, forces and stresses
+    Fit(fit::Fit),
     /// Write a commented input to start from
     New(new::New),
     /// Explain potentials, units or the keys of an input
@@ -152,6 +156,7 @@ pub fn main(catalog: Catalog) -> ExitCode {
         Command::Modes(command) => command.run(&catalog),
         Command::Elastic(command) => command.run(&catalog),
         Command::Sensitivity(command) => command.run(&catalog),
+        Command::Fit(command) => command.run(&catalog),
         Command::New(command) => command.run(),
         Command::Explain(command) => command.run(&catalog),
     };
@@ -170,7 +175,7 @@ fn command_line() -> clap::Command {
             })
         })
     };
-    Cli::command().mut_subcommand("run", steps).mut_subcommand("minimize", steps)
+    Cli::command().mut_subcommand("run", steps).mut_subcommand("fit", steps).mut_subcommand("minimize", steps)
 }
 
 /// Whether what goes to standard error may be coloured.

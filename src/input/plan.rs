@@ -1,5 +1,6 @@
 //! What an input means: everything a run needs, checked.
 
+use super::fit::Fit;
 use super::report::Diagnostics;
 use super::response::Response;
 use crate::forces::Setup;
@@ -37,6 +38,8 @@ pub struct Plan {
     pub output: Output,
     /// What is asked of second derivatives.
     pub response: Response,
+    /// What is learned from data, if anything.
+    pub fit: Option<Fit>,
     /// The input with every default filled in: the text of `run.toml`.
     pub echo: String,
     /// What is odd but not wrong.

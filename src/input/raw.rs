@@ -3,6 +3,7 @@
 //! Nothing is looked up or built here. [`read`] is also run over an empty document to list the keys
 //! ([`keys`]), so that the documentation cannot drift away from what is read.
 
+use super::fit::Written as Fit;
 use super::reader::{
     Document, Either, KeyDoc, List, Located, Placed, Presence, Quantity, Reported, Section, Text, array,
     boolean, either, float, integer, list, one_of, path, placed, quantity, text, word,
@@ -33,6 +34,7 @@ pub struct Raw {
     pub stages: Vec<Stage>,
     pub output: Output,
     pub response: Response,
+    pub fit: Option<Fit>,
 }
 
 /// `[system]`
@@ -208,6 +210,7 @@ fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>)
     let stages = stages(&root, units);
     let output = output(&root);
     let response = super::response::read(&root);
+    let fit = super::fit::read(&root);
     root.finish();
     Ok(Raw {
         title: title?.value,
@@ -224,6 +227,7 @@ fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>)
         stages: stages?,
         output: output?,
         response: response?,
+        fit: fit?,
     })
 }
 

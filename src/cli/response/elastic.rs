@@ -85,7 +85,7 @@ impl Ready {
                 vec![(a + 1).to_string(), (b + 1).to_string(), of(&found.constants), of(&found.unrelaxed)]
             })
             .collect();
-        self.csv("elastic.csv", &header, &rows)
+        self.results.csv("elastic.csv", &header, &rows)
     }
 
     /// Moduli, and whether the crystal is stable.
@@ -197,7 +197,7 @@ impl Ready {
                 row
             })
             .collect();
-        self.csv("young.csv", &header, &rows)?;
+        self.results.csv("young.csv", &header, &rows)?;
         let mut panel = Panel::new("Young's modulus", unit);
         for (k, (name, y)) in planes.iter().enumerate() {
             // (in a cubic crystal they lie upon each other)
@@ -205,6 +205,6 @@ impl Ready {
             panel = panel.series(if k > 0 { series.dashed() } else { series });
         }
         let title = format!("Stiffness by direction: {}", self.title);
-        self.picture("young", &Figure::new(title, "direction of the pull", "°").panel(panel))
+        self.results.picture("young", &Figure::new(title, "direction of the pull", "°").panel(panel))
     }
 }

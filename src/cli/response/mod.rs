@@ -4,8 +4,9 @@ pub(super) mod elastic;
 pub(super) mod modes;
 pub(super) mod sensitivity;
 
+use super::results::{Results, exact};
 use super::run::{directory, interrupt};
-use super::{Failure, How, Input, quoted, say, tell};
+use super::{Failure, How, Input, say, tell};
 use crate::catalog::Catalog;
 use crate::forces::Evaluator;
 use crate::formats::{AtomLabel, Format, Frame, FrameUnits, Precision, writer};
@@ -15,18 +16,14 @@ use crate::integrate::Motion;
 use crate::integrate::minimize::{Ending, Lbfgs, Minimizer, Until};
 use crate::observe::progress::{Mode, Progress};
 use crate::observe::trajectory::View;
-use crate::observe::write_whole;
 use crate::plot::scale::significant;
-use crate::plot::{Figure, PlotError};
 use crate::response::elastic::Elastic;
 use crate::response::{Point, ResponseError, newton};
-use crate::run::files;
 use crate::system::{Atoms, State};
 use crate::units::UnitSystem;
 use clap::Args;
-use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -50,13 +47,10 @@ struct Ready {
     labels: Vec<AtomLabel>,
     evaluator: Evaluator,
     state: State,
-    folder: PathBuf,
+    results: Results,
     quiet: bool,
     /// What is said at the end.
     text: String,
-    files: Vec<String>,
-    /// The input with every default filled in.
-    echo: String,
     stop: Arc<AtomicBool>,
 }
 
@@ -78,8 +72,6 @@ impl Asked {
         let folder = directory(self.output.as_deref(), &stem, None, self.how.force, self.how.quiet)?;
         let Plan { title, units, boltzmann, atoms, labels, state, setup, response, echo, .. } = plan;
         let evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
-        std::fs::create_dir_all(&folder)
-            .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", folder.display())))?;
         let mut ready = Ready {
             title,
             units,
@@ -88,11 +80,9 @@ impl Asked {
             labels,
             evaluator,
             state,
-            folder,
+            results: Results::new(folder, echo)?,
             quiet: self.how.quiet,
             text: String::new(),
-            files: Vec::new(),
-            echo,
             stop: interrupt(),
         };
         ready.state.velocities.fill([0.0; 3]);
@@ -109,7 +99,7 @@ impl Asked {
             }
         }
         if !ready.quiet {
-            let files = format!("  {} in {}\n", ready.files.join(", "), quoted(&ready.folder));
+            let files = ready.results.summary();
             say(&(std::mem::take(&mut ready.text) + &files))?;
         }
         Ok(std::process::ExitCode::SUCCESS)
@@ -255,40 +245,6 @@ impl Ready {
         found.map_err(failed)
     }
 
-    /// Writes a table.
-    fn csv(&mut self, name: &str, header: &[String], rows: &[Vec<String>]) -> Result<(), Failure> {
-        self.write(name, |out| {
-            let mut csv = csv::Writer::from_writer(out);
-            csv.write_record(header)?;
-            rows.iter().try_for_each(|row| csv.write_record(row))?;
-            csv.flush()
-        })
-    }
-    fn write(
-        &mut self,
-        name: &str,
-        write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-    ) -> Result<(), Failure> {
-        let cannot = |path: &Path, e| Failure::failed(format!("cannot write {}: {e}", path.display()));
-        // (by its input a folder is known to hold results: it comes with the first of them)
-        if !self.echo.is_empty() {
-            let (path, echo) = (self.folder.join(files::INPUT), std::mem::take(&mut self.echo));
-            write_whole(&path, |out| out.write_all(echo.as_bytes())).map_err(|e| cannot(&path, e))?;
-        }
-        let path = self.folder.join(name);
-        write_whole(&path, write).map_err(|e| cannot(&path, e))?;
-        self.files.push(name.to_owned());
-        Ok(())
-    }
-    /// Writes a picture, as SVG and PNG.
-    fn picture(&mut self, name: &str, figure: &Figure) -> Result<(), Failure> {
-        for ending in ["svg", "png"] {
-            let path = self.folder.join(format!("{name}.{ending}"));
-            figure.save(&path).map_err(|e: PlotError| Failure::failed(e))?;
-        }
-        self.files.push(format!("{name}.svg"));
-        Ok(())
-    }
     /// Writes frames as extended XYZ.
     fn frames(&mut self, name: &str, states: &[State]) -> Result<(), Failure> {
         let view = View {
@@ -299,7 +255,7 @@ impl Ready {
             unwrapped: true,
             velocities: false,
         };
-        self.write(name, |out| {
+        self.results.write(name, |out| {
             let mut bytes = Vec::new();
             let mut frames = writer(&mut bytes, Format::Xyz, Precision::default());
             let mut frame = Frame::default();
@@ -320,10 +276,4 @@ fn failed(error: ResponseError) -> Failure {
             .with_help("minimise first (`minimize = true`), or start from another structure"),
         _ => Failure::failed(error),
     }
-}
-
-/// All digits of a number, in a table.
-fn exact(x: f64) -> String {
-    // (a minus before zero says nothing)
-    if x == 0.0 { "0".into() } else { format!("{x}") }
 }

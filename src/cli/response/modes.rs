@@ -119,7 +119,7 @@ impl Ready {
                  given with a minus)\n"
             );
         }
-        self.csv("modes.csv", &header, &rows)
+        self.results.csv("modes.csv", &header, &rows)
     }
 
     /// Density of states and infrared spectrum, as table and picture.
@@ -156,7 +156,7 @@ impl Ready {
                 row
             })
             .collect();
-        self.csv("spectrum.csv", &header, &rows)?;
+        self.results.csv("spectrum.csv", &header, &rows)?;
         let (name, symbol) = if real { ("wave number", "cm⁻¹") } else { ("angular frequency", "1/τ") };
         let mut figure = Figure::new(format!("Vibrations: {}", self.title), name, symbol)
             .note(format!("lines widened to {} {symbol}", significant(width * by, 2)))
@@ -171,7 +171,7 @@ impl Ready {
                     Series::new("infrared", &x[..], &infrared[..]).color(crate::plot::style::VERMILION),
                 ));
         }
-        self.picture("spectrum", &figure)
+        self.results.picture("spectrum", &figure)
     }
 
     /// Thermodynamic functions of oscillators.
@@ -212,7 +212,7 @@ impl Ready {
             vec![["K", "E (kJ/mol)", "F (kJ/mol)", "S (J/mol/K)", "C (J/mol/K)"].map(String::from).to_vec()];
         shown.extend(each.iter().map(|t| row(t, &|x| significant(x, 6))));
         self.text += &table(&shown, &[0, 1, 2, 3, 4]);
-        self.csv("thermal.csv", &header.map(String::from), &rows)
+        self.results.csv("thermal.csv", &header.map(String::from), &rows)
     }
 
     /// Some vibrations as trajectories of one period.
@@ -233,10 +233,11 @@ impl Ready {
             self.frames(&format!("mode-{}.xyz", number + 1), &states)?;
         }
         // (all of them in one word)
-        let animated: Vec<String> = self.files.iter().filter(|f| f.starts_with("mode-")).cloned().collect();
+        let animated: Vec<String> =
+            self.results.files.iter().filter(|f| f.starts_with("mode-")).cloned().collect();
         if animated.len() > 2 {
-            self.files.retain(|f| !f.starts_with("mode-"));
-            self.files.push(format!("{} … {}", animated[0], animated[animated.len() - 1]));
+            self.results.files.retain(|f| !f.starts_with("mode-"));
+            self.results.files.push(format!("{} … {}", animated[0], animated[animated.len() - 1]));
         }
         Ok(())
     }
@@ -286,7 +287,7 @@ impl Ready {
                 all.chain(found[k].iter().map(|w| w * by)).map(exact).collect()
             })
             .collect();
-        self.csv("dispersion.csv", &header, &rows)?;
+        self.results.csv("dispersion.csv", &header, &rows)?;
         let (name, symbol) = if self.reduced() { ("ω", "1/τ") } else { ("wave number", "cm⁻¹") };
         let mut panel = Panel::new(name, symbol).weight(1.8);
         for b in 0..branches {
@@ -299,7 +300,7 @@ impl Ready {
         for (x, name) in &marks {
             figure = figure.mark(*x, if name == "G" { "Γ".to_owned() } else { name.clone() });
         }
-        self.picture("dispersion", &figure)?;
+        self.results.picture("dispersion", &figure)?;
         let mut shown = vec![vec!["at".to_owned()]];
         shown[0].extend((1..=branches).map(|b| format!("{b} ({unit})")));
         for (name, q) in &path {

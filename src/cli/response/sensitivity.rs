@@ -202,7 +202,7 @@ impl Ready {
                 ]);
             }
         }
-        self.csv("sensitivity.csv", &header, &rows)
+        self.results.csv("sensitivity.csv", &header, &rows)
     }
 
     /// Bars of what a percent of each parameter does, relative to the most that one does.
@@ -224,7 +224,7 @@ impl Ready {
             figure = figure.panel(Panel::bars(name.clone(), bars));
             drawn = true;
         }
-        if drawn { self.picture("sensitivity", &figure) } else { Ok(()) }
+        if drawn { self.results.picture("sensitivity", &figure) } else { Ok(()) }
     }
 }
 

@@ -1,0 +1,538 @@
+//! `[fit]`: which numbers of an input are to be learned, and from what.
+
+use super::raw::{Energy, Raw, refuse};
+use super::reader::{Document, EitherKind, Float};
+use super::reader::{
+    Either, Kind as _, Located, Placed, Reported, Section, Text, array, boolean, either, float, integer, map,
+    one_of, path, placed, quantity, text, toml_key,
+};
+use super::report::{Diagnostic, Place, did_you_mean};
+use crate::catalog::{Builder, EnergyKind};
+use crate::fit::data::Names;
+use crate::fit::optimize::Optimizer;
+use crate::fit::{Free, Transform, Uncertainties};
+use crate::forces::{Charges, Term, parameter_names};
+use crate::units::{UnitSystem, read_quantity};
+use potentials::param::{Dimension, Param, Range};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// What `md fit` does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// The numbers that are fitted.
+    pub free: Vec<Free>,
+    /// Numbers that follow from them: their names, and of which free ones they are how many times the sum.
+    pub ties: Vec<(String, Vec<(usize, f64)>)>,
+    /// The data.
+    pub data: Vec<Data>,
+    /// How the sum of squares is minimised.
+    pub optimizer: Optimizer,
+    /// In how many steps, at most.
+    pub steps: u64,
+    /// Configurations of a minibatch; none for all.
+    pub batch: Option<usize>,
+    /// What part of the configurations is held out.
+    pub hold_out: f64,
+    /// Whether standard errors are scaled by how well the data are met.
+    pub scale_errors: bool,
+    /// Where each number of the energy is written, and what it is: key of the input and dimension, by name.
+    pub keys: HashMap<String, (String, Dimension)>,
+}
+
+/// `[[fit.data]]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    /// The file.
+    pub file: PathBuf,
+    /// The input of the atoms in it, if it is not this one.
+    pub input: Option<PathBuf>,
+    /// What numbers are called.
+    pub names: Names,
+    /// Their units.
+    pub units: UnitSystem,
+    /// Every how manyth frame is taken.
+    pub every: usize,
+    /// How well they are known.
+    pub uncertainties: Uncertainties,
+    /// How many times each configuration counts.
+    pub weight: f64,
+    /// Whether a constant is fitted with the energies.
+    pub offset: bool,
+}
+
+/// `[fit]` as written.
+pub struct Written {
+    place: Place,
+    parameters: Vec<Parameter>,
+    data: Vec<Data>,
+    optimizer: (Optimizer, u64, Option<usize>),
+    hold_out: f64,
+    scale_errors: bool,
+}
+
+type Number = Located<Either<f64, String>>;
+
+/// `[[fit.parameter]]`
+struct Parameter {
+    name: Located<String>,
+    bounds: Option<[Number; 2]>,
+    prior: Option<[Number; 2]>,
+    transform: Option<Located<bool>>,
+    tied: Option<Located<Vec<(String, f64)>>>,
+}
+
+/// Reads the section, if there is one.
+pub(super) fn read(root: &Section) -> Result<Option<Written>, Reported> {
+    let Some(t) = root.section("fit", "numbers that are learned from data: see `md fit`")? else {
+        return Ok(None);
+    };
+    let units = root.units();
+    let optimizers = [
+        ("levenberg-marquardt", "for a few parameters: quick, with all the data in each step"),
+        ("l-bfgs", "for more parameters, with all the data in each step"),
+        ("adam", "for many data, with some of them in each step"),
+    ];
+    let optimizer = t.variant("optimizer", &optimizers, "how the sum of squares is minimised").or(
+        optimizers[0].0,
+        |name, t| {
+            let steps = |usual| t.read("steps", integer().at_least(0), "how many, at most").or(usual);
+            if name == "adam" {
+                let steps = steps(2000);
+                let rate = || float().range(Range::Positive);
+                let doc = "how far parameters go in the first steps, as a part of themselves";
+                let first = t.read("rate", rate(), doc).or(0.01);
+                let last = t.read("final-rate", rate(), "the same in the last steps").or(1e-4);
+                let batch = t
+                    .read("batch", integer().at_least(1), "configurations of a step; left out: all")
+                    .optional();
+                let steps = *steps? as u64;
+                let batch = batch?.map(|b| b.value as usize);
+                return Ok((Optimizer::adam([*first?, *last?], steps), steps, batch));
+            }
+            let usual = if name == "l-bfgs" { 1000 } else { 200 };
+            let steps = steps(usual);
+            let doc = "done when no parameter moves by more, as a part of itself";
+            let tolerance = t.read("tolerance", float().range(Range::Positive), doc).or(1e-9);
+            if name == "l-bfgs" {
+                let memory = t
+                    .read("memory", integer().at_least(1).at_most(1000), "how many steps are remembered")
+                    .or(10);
+                return Ok((Optimizer::lbfgs(*memory? as usize, *tolerance?), *steps? as u64, None));
+            }
+            Ok((Optimizer::levenberg_marquardt(*tolerance?), *steps? as u64, None))
+        },
+    );
+    let hold_out = t
+        .read(
+            "hold-out",
+            float().range(Range::Within(0.0, 0.9)),
+            "part of the configurations that is not fitted to, but compared with",
+        )
+        .or(0.0);
+    let scale_errors = t
+        .read(
+            "scale-errors",
+            boolean(),
+            "whether standard errors are scaled by how well the data are met, so that only the ratios of their \
+             uncertainties matter",
+        )
+        .or(true);
+    let parameters: Result<Vec<_>, _> = t
+        .sections("parameter", "which numbers are free")
+        .map(|all| all.into_iter().map(parameter).collect::<Vec<_>>())
+        .and_then(|all| all.into_iter().collect());
+    let data: Result<Vec<_>, _> = t
+        .sections("data", "what they are learned from")
+        .map(|all| all.into_iter().map(|t| data(t, units)).collect::<Vec<_>>())
+        .and_then(|all| all.into_iter().collect());
+    let place = t.place().clone();
+    t.finish();
+    Ok(Some(Written {
+        place,
+        parameters: parameters?,
+        data: data?,
+        optimizer: optimizer?.value,
+        hold_out: *hold_out?,
+        scale_errors: *scale_errors?,
+    }))
+}
+
+fn number() -> Placed<EitherKind<Float, Text>> {
+    placed(either(float(), text()))
+}
+
+fn parameter(t: Section) -> Result<Parameter, Reported> {
+    let name = t
+        .read(
+            "name",
+            text(),
+            "a number as `md sensitivity` names it, such as \"lennard-jones.Ar.epsilon\" or \"atoms.O.charge\"; `*` stands \
+             for anything",
+        )
+        .required();
+    let bounds = t
+        .read(
+            "bounds",
+            array::<2, _>(number()),
+            "the least and the most that it may be; left out: what makes sense",
+        )
+        .optional();
+    let prior = t
+        .read("prior", array::<2, _>(number()), "what is known beforehand: a mean and its standard deviation")
+        .optional();
+    let transform = t
+        .read(
+            "transform",
+            one_of([("logarithm", true), ("none", false)]),
+            "whether its logarithm is fitted, so that it stays positive; left out: for what must be positive",
+        )
+        .optional();
+    let tied = t
+        .read(
+            "tied",
+            map(float()),
+            "not free: the sum of these free numbers, each so many times, such as { \"atoms.H.charge\" = -2 } for a neutral \
+             molecule",
+        )
+        .optional();
+    t.finish();
+    Ok(Parameter {
+        name: name?,
+        bounds: bounds?.map(|b| b.value),
+        prior: prior?.map(|b| b.value),
+        transform: transform?,
+        tied: tied?,
+    })
+}
+
+fn data(t: Section, units: UnitSystem) -> Result<Data, Reported> {
+    let lj = units == UnitSystem::Lj;
+    let file = t.read("file", path(), "extended XYZ with energies, forces or stresses").required();
+    let input = t
+        .read("input", path(), "the input of its atoms, with the same parameters; left out: this one")
+        .optional();
+    let known = UnitSystem::ALL.map(|(name, units)| (name, units));
+    let usual = if lj { UnitSystem::Lj } else { UnitSystem::Metal };
+    let data_units = t
+        .read(
+            "units",
+            one_of(known),
+            "of its lengths and energies: metal is A and eV, real A and kcal/mol, md nm and kJ/mol",
+        )
+        .or(usual);
+    let every = t.read("every", integer().at_least(1), "every how manyth frame is taken").or(1);
+    let weight =
+        t.read("weight", float().range(Range::Positive), "how many times each configuration counts").or(1.0);
+    let name = |key, doc| t.read(key, text(), doc).optional();
+    let energy =
+        name("energy", "key of the energy, such as \"REF_energy\"; left out: \"energy\", if it is there");
+    let forces = name("forces", "column of the forces; left out: \"forces\" or \"force\", if it is there");
+    let stress =
+        name("stress", "key of the stress, positive where it pulls; left out: \"stress\", if it is there");
+    let virial =
+        name("virial", "key of minus stress times volume; left out: \"virial\", if there is no stress");
+    let size =
+        |key, dimension, usual, doc| t.read(key, quantity(dimension).range(Range::Positive), doc).or(usual);
+    let [e, f, s] = if lj { [0.01, 0.1, 0.1] } else { [0.1, 10.0, 0.1 * GPA] };
+    let energy_error =
+        size("energy-error", Dimension::ENERGY, e, "standard deviation of an energy, for each of its atoms");
+    let force_error =
+        size("force-error", Dimension::FORCE, f, "standard deviation of a component of a force");
+    let stress_error =
+        size("stress-error", Dimension::PRESSURE, s, "standard deviation of a component of the stress");
+    let offset = t
+        .read(
+            "offset",
+            boolean(),
+            "whether energies have a zero of their own: a constant is fitted with them",
+        )
+        .or(false);
+    if let (Ok(Some(input)), false) = (&input, t.document().is_survey())
+        && !input.value.is_file()
+    {
+        let message = format!("there is no file `{}`", input.value.display());
+        refuse(&t, Some(message), &input.place)?;
+    }
+    if let (Ok(file), false) = (&file, t.document().is_survey())
+        && !file.value.is_file()
+    {
+        refuse(&t, Some(format!("there is no file `{}`", file.value.display())), &file.place)?;
+    }
+    t.finish();
+    let name = |x: Result<Option<Located<String>>, Reported>| x.map(|x| x.map(|x| x.value));
+    let names =
+        Names { energy: name(energy)?, forces: name(forces)?, stress: name(stress)?, virial: name(virial)? };
+    let uncertainties =
+        Uncertainties { energy: *energy_error?, force: *force_error?, stress: *stress_error? };
+    Ok(Data {
+        file: file?.value,
+        input: input?.map(|i| i.value),
+        names,
+        units: *data_units?,
+        every: *every? as usize,
+        uncertainties,
+        weight: *weight?,
+        offset: *offset?,
+    })
+}
+
+/// kJ/mol/nm³
+const GPA: f64 = crate::units::constants::BAR * 1e4;
+
+/// Where the numbers of the energies are written: key and parameter, by name.
+fn written(raw: &Raw) -> HashMap<String, (String, Param)> {
+    let mut found = HashMap::new();
+    for energy in &raw.energies {
+        let Energy { listed, common, types, rows, .. } = energy;
+        let (about, kind) = (listed.about, listed.kind);
+        let table = format!("{}.{}", kind.key(), toml_key(about.name));
+        let term = match kind {
+            EnergyKind::Bond | EnergyKind::Angle | EnergyKind::Dihedral => {
+                format!("{}-{}", kind.key(), about.name)
+            }
+            _ => about.name.to_owned(),
+        };
+        let mut note = |name: String, key: String| {
+            for p in about.params {
+                found.insert(format!("{name}.{}", p.name), (format!("{key}.{}", toml_key(p.name)), *p));
+            }
+        };
+        if common.is_some() {
+            note(term.clone(), table.clone());
+        }
+        for row in types {
+            note(
+                format!("{term}.{}", row.name.value),
+                format!("{table}.types.{}", toml_key(&row.name.value)),
+            );
+        }
+        let of_pairs = matches!(listed.builder, Builder::Pair { .. } | Builder::Embedding { .. });
+        for (m, row) in rows.iter().enumerate() {
+            let name = &row.name.value;
+            let same = |rows: &[super::raw::Row]| rows.iter().filter(|r| r.name.value == *name).count();
+            let (before, all) = (same(&rows[..m]), same(rows));
+            if of_pairs {
+                // (its name has the types in their order, whatever is written)
+                let reversed: Vec<&str> = name.split('-').map(str::trim).rev().collect();
+                let direct: Vec<&str> = name.split('-').map(str::trim).collect();
+                for types in [direct, reversed] {
+                    note(format!("{term}.{}", types.join("-")), format!("{table}.pairs.{}", toml_key(name)));
+                }
+                continue;
+            }
+            let label = if before == 0 { name.clone() } else { format!("{name}#{}", before + 1) };
+            let index = if all > 1 { format!("[{before}]") } else { String::new() };
+            note(format!("{term}.{label}"), format!("{table}.{}{index}", toml_key(name)));
+        }
+    }
+    for (name, _) in &raw.types {
+        let name = &name.value;
+        let charge = Param::new("charge", Dimension::CHARGE, "");
+        found.insert(format!("atoms.{name}.charge"), (format!("atoms.{}.charge", toml_key(name)), charge));
+    }
+    found
+}
+
+/// Whether a name is one that `*` stands for.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or("");
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.len() >= last.len() && rest.ends_with(last)
+}
+
+/// A number of a parameter's dimension.
+fn value(document: &Document, number: &Number, param: &Param, units: UnitSystem) -> Result<f64, Reported> {
+    let report = |message: String, help: Option<String>| {
+        document.report(Diagnostic::error(message).at(number.place.clone(), "").maybe_help(help))
+    };
+    match &number.value {
+        Either::Left(x) => Ok(crate::units::to_internal(*x, param.dimension, units)),
+        Either::Right(text) => {
+            read_quantity(text, param.dimension, units).map_err(|e| report(e.message.clone(), e.help))
+        }
+    }
+}
+
+/// From names to numbers of the energy.
+///
+/// # Errors
+/// What names nothing, or makes no sense, has been reported.
+pub(super) fn resolve(
+    document: &Document,
+    raw: &Raw,
+    terms: &[Box<dyn Term>],
+    charges: &Charges,
+) -> Result<Option<Fit>, Reported> {
+    let Some(fit) = &raw.fit else { return Ok(None) };
+    let error = |message: String, place: &Place, help: Option<String>| {
+        document.report(Diagnostic::error(message).at(place.clone(), "").maybe_help(help))
+    };
+    let numbers = parameter_names(terms, charges);
+    let known = written(raw);
+    if fit.parameters.is_empty() {
+        let help = "add `[[fit.parameter]]` with `name = \"lennard-jones.Ar.epsilon\"` …".to_owned();
+        return Err(error("no number is free".into(), &fit.place, Some(help)));
+    }
+    if fit.data.is_empty() {
+        let help = "add `[[fit.data]]` with `file = \"forces.xyz\"`".to_owned();
+        return Err(error("there is nothing to fit to".into(), &fit.place, Some(help)));
+    }
+    let mut free: Vec<Free> = Vec::new();
+    let mut ties: Vec<(String, &Located<Vec<(String, f64)>>)> = Vec::new();
+    let mut taken: HashMap<String, Place> = HashMap::new();
+    for p in &fit.parameters {
+        let place = &p.name.place;
+        let chosen: Vec<&(String, f64)> = numbers.iter().filter(|(n, _)| fits(&p.name.value, n)).collect();
+        let chosen: Vec<(&(String, f64), &Param)> =
+            chosen.iter().filter_map(|&n| Some((n, &known.get(&n.0)?.1))).collect();
+        if chosen.is_empty() {
+            let names = numbers.iter().map(|(n, _)| n.as_str()).filter(|n| known.contains_key(*n));
+            let help = match did_you_mean(&p.name.value, names.clone()) {
+                Some(name) => format!("did you mean \"{name}\"?"),
+                None => {
+                    let names: Vec<&str> = names.take(12).collect();
+                    format!("there are {}", names.join(", "))
+                }
+            };
+            let message = match numbers.iter().any(|(n, _)| *n == p.name.value) {
+                true => format!("`{}` is where an interaction ends: that is not fitted", p.name.value),
+                false => format!("the energy has no number `{}`", p.name.value),
+            };
+            return Err(error(message, place, Some(help)));
+        }
+        for ((name, start), param) in chosen {
+            if let Some(first) = taken.insert(name.clone(), place.clone()) {
+                let diagnostic = Diagnostic::error(format!("`{name}` is named twice")).at(place.clone(), "");
+                return Err(
+                    document.report(diagnostic.also(first, "first here").help("take one of them out"))
+                );
+            }
+            if let Range::Integer(..) = param.range {
+                return Err(error(format!("`{name}` is a whole number: that is not fitted"), place, None));
+            }
+            if let Some(tied) = &p.tied {
+                if p.bounds.is_some() || p.prior.is_some() || p.transform.is_some() {
+                    let message =
+                        format!("`{name}` is tied: it has no bounds, prior or transform of its own");
+                    return Err(error(message, &tied.place, None));
+                }
+                ties.push((name.clone(), tied));
+                continue;
+            }
+            free.push(one(document, p, name, *start, param, raw.units)?);
+        }
+    }
+    let mut tied = Vec::new();
+    for (name, of) in ties {
+        let mut sum = Vec::new();
+        for (other, factor) in &of.value {
+            let Some(k) = free.iter().position(|f| f.name == *other) else {
+                let names = free.iter().map(|f| f.name.as_str());
+                let help = match did_you_mean(other, names.clone()) {
+                    Some(name) => format!("did you mean \"{name}\"?"),
+                    None => format!("free are {}", names.collect::<Vec<_>>().join(", ")),
+                };
+                let message = format!("`{name}` is tied to `{other}`, which is not free");
+                return Err(error(message, &of.place, Some(help)));
+            };
+            sum.push((k, *factor));
+        }
+        tied.push((name, sum));
+    }
+    if free.is_empty() {
+        return Err(error("no number is free: all are tied".into(), &fit.place, None));
+    }
+    let (optimizer, steps, batch) = fit.optimizer.clone();
+    Ok(Some(Fit {
+        free,
+        ties: tied,
+        data: fit.data.clone(),
+        optimizer,
+        steps,
+        batch,
+        hold_out: fit.hold_out,
+        scale_errors: fit.scale_errors,
+        keys: known.into_iter().map(|(name, (key, param))| (name, (key, param.dimension))).collect(),
+    }))
+}
+
+/// A free number.
+fn one(
+    document: &Document,
+    p: &Parameter,
+    name: &str,
+    start: f64,
+    param: &Param,
+    units: UnitSystem,
+) -> Result<Free, Reported> {
+    let error =
+        |message: String, place: &Place| document.report(Diagnostic::error(message).at(place.clone(), ""));
+    let positive = param.range == Range::Positive;
+    let logarithm = p.transform.as_ref().map_or(positive, |t| t.value);
+    if let Some(transform) = p.transform.as_ref().filter(|t| t.value && start <= 0.0) {
+        let message = format!("`{name}` is {start}: only positive numbers have a logarithm");
+        return Err(error(message, &transform.place));
+    }
+    let mut free = Free::new(name, start, logarithm);
+    let sensible = match param.range {
+        Range::Any | Range::Integer(..) => [f64::NEG_INFINITY, f64::INFINITY],
+        // (a hair above nothing)
+        Range::Positive => [start * 1e-9, f64::INFINITY],
+        Range::NonNegative => [0.0, f64::INFINITY],
+        Range::Within(low, high) => [low, high],
+    };
+    free.bounds = [free.bounds[0].max(sensible[0]), sensible[1]];
+    if let Some([low, high]) = &p.bounds {
+        let given = [value(document, low, param, units)?, value(document, high, param, units)?];
+        for (x, number) in given.iter().zip([low, high]) {
+            if !param.range.contains(*x) || (free.transform == Transform::Logarithm && *x <= 0.0) {
+                let message = format!("`{name}` cannot be that");
+                return Err(error(message, &number.place));
+            }
+        }
+        if given[0] >= given[1] {
+            return Err(error("the least must be less than the most".into(), &low.place));
+        }
+        if start < given[0] || start > given[1] {
+            let quantity = quantity(param.dimension).echo(&start, units);
+            let message = format!("`{name}` begins outside of its bounds, at {quantity}");
+            return Err(error(message, &(if start < given[0] { low } else { high }).place));
+        }
+        free.bounds = given;
+    }
+    if let Some([mean, deviation]) = &p.prior {
+        let known = [value(document, mean, param, units)?, value(document, deviation, param, units)?];
+        if known[1] <= 0.0 {
+            return Err(error("a standard deviation is positive".into(), &deviation.place));
+        }
+        free.prior = Some(known);
+    }
+    Ok(free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name) in
+            [("a.b", "a.b"), ("a.*", "a.b"), ("*", "a"), ("*.b*d", "a.bcd"), ("a*b*", "ab"), ("*a*a", "aa")]
+        {
+            assert!(fits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("a", "ab"), ("a.*", "b.a"), ("*a*a", "a"), ("", "a"), ("a*b", "ba")] {
+            assert!(!fits(pattern, name), "{pattern} {name}");
+        }
+    }
+}
