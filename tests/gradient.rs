@@ -8,6 +8,7 @@ use md::input::plan::Plan;
 use md::input::reader::Document;
 use md::integrate::{Integrator, Langevin, Motion, VelocityVerlet};
 use md::system::{Atoms, State};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A system of which runs are made.
@@ -120,12 +121,15 @@ impl System {
                 Box::new(Langevin::new(time_step, friction, temperature, self.boltzmann, 7).unwrap())
             }
         };
-        then(Run { evaluator: &mut evaluator, integrator, masses: &masses, start, steps })
+        let thermal = Thermal { freedom: 3 * masses.len() - 3, boltzmann: self.boltzmann };
+        then(Run { evaluator: &mut evaluator, integrator, masses: &masses, start, steps, thermal })
     }
 
     fn gradient(&self, how: How, steps: usize, objective: &mut Objective, memory: Memory) -> Gradient {
         let way = Way { memory, parameters: true, horizon: None };
-        self.with(how, steps, Change::Nothing, 0.0, |run| run.gradient(objective, &way).unwrap())
+        self.with(how, steps, Change::Nothing, 0.0, |run| {
+            run.gradient(objective, &way, &mut |_, _| ControlFlow::Continue(())).unwrap()
+        })
     }
 
     /// The derivative by differences of whole runs.
@@ -224,13 +228,12 @@ fn argon() -> System {
 /// A number with something of everything in it: the last state, averages, energies, virial, a bin of g(r).
 fn mixture(system: &System) -> Objective {
     let atoms = system.atoms.len();
-    let thermal = Thermal { freedom: 3 * atoms - 3, boltzmann: system.boltzmann };
     let all = vec![true; atoms];
     let g = Observable::RadialDistribution { at: 0.37, width: 0.02, sets: [all.clone(), all] };
     let (end, often) = (When::End, When::Every { from: 20, every: 20 });
     let averages = [
         (Observable::MeanSquareDisplacement((0..atoms as u32).collect()), end),
-        (Observable::Temperature(thermal), often),
+        (Observable::Temperature, often),
         (Observable::Potential, often),
         (Observable::Pressure, often),
         (g, often),
@@ -256,7 +259,7 @@ fn a_liquid_of_argon() {
     let how = How::Newton { time_step: 0.005 };
     // (lists are built anew some times, and pairs come and go)
     let builds = |run: Run| {
-        let Run { evaluator, mut integrator, masses, mut start, steps } = run;
+        let Run { evaluator, mut integrator, masses, mut start, steps, .. } = run;
         let mut forces = Forces::default();
         let mut motion = Motion::start(&mut start, masses, evaluator, &mut forces).unwrap();
         (0..steps).for_each(|_| integrator.step(&mut motion).unwrap());
@@ -360,6 +363,8 @@ fn what_cannot_be_retraced_says_so() {
     let system = argon();
     let how = How::Langevin { time_step: 0.005, temperature: 110.0, friction: 2.0 };
     let way = Way { memory: Memory::Reversible, parameters: false, horizon: None };
-    let refused = system.with(how, 5, Change::Nothing, 0.0, |run| run.gradient(&mut short(), &way));
+    let refused = system.with(how, 5, Change::Nothing, 0.0, |run| {
+        run.gradient(&mut short(), &way, &mut |_, _| ControlFlow::Continue(()))
+    });
     assert!(matches!(refused, Err(GradientError::Irreversible(why)) if why.contains("friction")));
 }

@@ -15,7 +15,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("integrate", &["autodiff", "forces", "system", "random"]),
     ("adjoint", &["autodiff", "neighbors", "forces", "integrate", "system", "random"]),
     ("response", &["autodiff", "forces", "system", "random"]),
-    ("input", &["units", "formats", "system", "neighbors", "forces", "catalog", "integrate"]),
+    ("formula", &[]),
+    (
+        "input",
+        &["units", "formats", "formula", "system", "neighbors", "forces", "catalog", "integrate", "adjoint"],
+    ),
     ("plot", &["units"]),
     ("analysis", &["units", "system", "formats", "plot"]),
     ("observe", &["units", "formats", "system", "forces", "integrate", "input"]),

@@ -18,10 +18,12 @@ mod bench;
 mod check;
 mod energy;
 mod explain;
+mod gradient;
 mod minimize;
 mod new;
 mod plot;
 mod response;
+mod results;
 mod run;
 
 use crate::catalog::Catalog;
@@ -66,6 +68,8 @@ enum Command {
     Elastic(response::elastic::Elastic),
     /// How results depend on every parameter
     Sensitivity(response::sensitivity::Sensitivity),
+    /// How what comes out of a simulation depends on what went into it: derivatives through time
+    Gradient(gradient::Gradient),
     /// Write a commented input to start from
     New(new::New),
     /// Explain potentials, units or the keys of an input
@@ -152,6 +156,7 @@ pub fn main(catalog: Catalog) -> ExitCode {
         Command::Modes(command) => command.run(&catalog),
         Command::Elastic(command) => command.run(&catalog),
         Command::Sensitivity(command) => command.run(&catalog),
+        Command::Gradient(command) => command.run(&catalog),
         Command::New(command) => command.run(),
         Command::Explain(command) => command.run(&catalog),
     };

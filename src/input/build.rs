@@ -258,7 +258,7 @@ fn is_file(document: &Document, file: &Located<PathBuf>) -> Result<(), Reported>
     Err(document.report(Diagnostic::error(message).at(file.place.clone(), "").help(help)))
 }
 
-fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
+fn build(document: &Document, mut raw: Raw) -> Result<Plan, Reported> {
     let frame_units = if raw.units == UnitSystem::Lj { FrameUnits::Reduced } else { FrameUnits::Nanometre };
     let (frame, structure_place) = structure(document, &raw, frame_units)?;
     let (cell, points) = cell(document, &raw, &frame, &structure_place)?;
@@ -308,6 +308,7 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
     let skin = raw.forces.skin.as_ref().map_or_else(|| skin(&raw, &model.atoms, range), |s| s.value);
     few_enough_neighbors(document, &raw, &cell, n, range + skin)?;
     let (stages, output) = (stages(document, &raw, n)?, output(&model, &raw, &labels)?);
+    let gradient = raw.gradient.take().map(|g| g.meant(&model)).transpose()?;
     remarks(document, &raw, &model.atoms);
     remarks_on_charges(document, &raw, model.periodic);
 
@@ -346,6 +347,7 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
         stages,
         output,
         response: raw.response,
+        gradient,
         echo: String::new(),
         warnings: Diagnostics::new(),
     })

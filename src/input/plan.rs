@@ -1,5 +1,6 @@
 //! What an input means: everything a run needs, checked.
 
+use super::gradient::Gradient;
 use super::report::Diagnostics;
 use super::response::Response;
 use crate::forces::Setup;
@@ -37,6 +38,8 @@ pub struct Plan {
     pub output: Output,
     /// What is asked of second derivatives.
     pub response: Response,
+    /// What is differentiated through the last stage.
+    pub gradient: Option<Gradient>,
     /// The input with every default filled in: the text of `run.toml`.
     pub echo: String,
     /// What is odd but not wrong.
@@ -63,7 +66,7 @@ pub struct Stage {
 }
 
 /// What a stage does.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Task {
     /// Velocity Verlet at constant energy.
     VelocityVerlet {

@@ -33,6 +33,8 @@ pub struct Raw {
     pub stages: Vec<Stage>,
     pub output: Output,
     pub response: Response,
+    /// `[gradient]`
+    pub gradient: Option<super::gradient::Raw>,
 }
 
 /// `[system]`
@@ -208,6 +210,7 @@ fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>)
     let stages = stages(&root, units);
     let output = output(&root);
     let response = super::response::read(&root);
+    let gradient = super::gradient::read(&root);
     root.finish();
     Ok(Raw {
         title: title?.value,
@@ -224,6 +227,7 @@ fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>)
         stages: stages?,
         output: output?,
         response: response?,
+        gradient: gradient?,
     })
 }
 

@@ -4,8 +4,9 @@ pub(super) mod elastic;
 pub(super) mod modes;
 pub(super) mod sensitivity;
 
-use super::run::{directory, interrupt};
-use super::{Failure, How, Input, quoted, say, tell};
+use super::results::{Asked, Results, exact};
+use super::run::interrupt;
+use super::{Failure, tell};
 use crate::catalog::Catalog;
 use crate::forces::Evaluator;
 use crate::formats::{AtomLabel, Format, Frame, FrameUnits, Precision, writer};
@@ -15,34 +16,17 @@ use crate::integrate::Motion;
 use crate::integrate::minimize::{Ending, Lbfgs, Minimizer, Until};
 use crate::observe::progress::{Mode, Progress};
 use crate::observe::trajectory::View;
-use crate::observe::write_whole;
 use crate::plot::scale::significant;
-use crate::plot::{Figure, PlotError};
 use crate::response::elastic::Elastic;
 use crate::response::{Point, ResponseError, newton};
-use crate::run::files;
 use crate::system::{Atoms, State};
 use crate::units::UnitSystem;
-use clap::Args;
-use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-#[derive(Args)]
-pub(super) struct Asked {
-    #[command(flatten)]
-    input: Input,
-    /// Folder for the results [default: outputs/<input's name>-<command>, or the next free -2, -3 …]
-    #[arg(long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    #[command(flatten)]
-    how: How,
-}
-
 /// A configuration at rest, and where results go.
-struct Ready {
+struct Ready<'a> {
     title: String,
     units: UnitSystem,
     boltzmann: f64,
@@ -50,13 +34,7 @@ struct Ready {
     labels: Vec<AtomLabel>,
     evaluator: Evaluator,
     state: State,
-    folder: PathBuf,
-    quiet: bool,
-    /// What is said at the end.
-    text: String,
-    files: Vec<String>,
-    /// The input with every default filled in.
-    echo: String,
+    results: &'a mut Results,
     stop: Arc<AtomicBool>,
 }
 
@@ -67,61 +45,29 @@ const CELLS: usize = 30;
 
 impl Asked {
     /// Reads the input and does the rest in as many threads as wanted.
-    fn carry_out(
+    fn at_rest(
         self,
         catalog: &Catalog,
         what: &str,
-        body: impl FnOnce(&mut Ready, &Response) -> Result<(), Failure> + Send,
+        body: impl FnOnce(&mut Ready<'_>, &Response) -> Result<(), Failure> + Send,
     ) -> super::Outcome {
-        let plan = self.input.plan(catalog, self.how.quiet)?;
-        let stem = format!("{}-{what}", self.input.stem());
-        let folder = directory(self.output.as_deref(), &stem, None, self.how.force, self.how.quiet)?;
-        let Plan { title, units, boltzmann, atoms, labels, state, setup, response, echo, .. } = plan;
-        let evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
-        std::fs::create_dir_all(&folder)
-            .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", folder.display())))?;
-        let mut ready = Ready {
-            title,
-            units,
-            boltzmann,
-            atoms,
-            labels,
-            evaluator,
-            state,
-            folder,
-            quiet: self.how.quiet,
-            text: String::new(),
-            files: Vec::new(),
-            echo,
-            stop: interrupt(),
-        };
-        ready.state.velocities.fill([0.0; 3]);
-        let input = self.input.input.display().to_string();
-        let work = || -> Result<(), Failure> {
-            ready.text = format!("{input}: {} atoms\n", ready.atoms.len());
+        self.carry_out(catalog, what, |plan, results| {
+            let Plan { title, units, boltzmann, atoms, labels, state, setup, response, .. } = plan;
+            let evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
+            let stop = interrupt();
+            let mut ready = Ready { title, units, boltzmann, atoms, labels, evaluator, state, results, stop };
+            ready.state.velocities.fill([0.0; 3]);
             body(&mut ready, &response)
-        };
-        match self.how.threads {
-            None => work()?,
-            Some(count) => {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(count)).build();
-                pool.map_err(Failure::failed)?.install(work)?;
-            }
-        }
-        if !ready.quiet {
-            let files = format!("  {} in {}\n", ready.files.join(", "), quoted(&ready.folder));
-            say(&(std::mem::take(&mut ready.text) + &files))?;
-        }
-        Ok(std::process::ExitCode::SUCCESS)
+        })
     }
 }
 
-impl Ready {
+impl Ready<'_> {
     fn reduced(&self) -> bool {
         self.units == UnitSystem::Lj
     }
     fn mode(&self) -> Mode {
-        if self.quiet { Mode::Quiet } else { Mode::Auto }
+        self.results.mode()
     }
     fn point(&mut self) -> Point<'_> {
         Point::new(&mut self.evaluator, &self.state, &self.atoms.masses)
@@ -152,14 +98,14 @@ impl Ready {
             (true, false) => "at a minimum of the energy",
             (false, false) => "as they are",
         };
-        self.text += &format!(
+        self.results.text += &format!(
             "  {how}: the largest component of a force is {} {}\n",
             significant(largest, 3),
             self.force_unit()
         );
         for term in self.evaluator.terms() {
             if let Some(ending) = term.ending().filter(|e| e.smoothness() < 2) {
-                self.text += &format!(
+                self.results.text += &format!(
                     "  note: at the cut-off of `{}` (ending \"{}\") continuous is {}; \"switch\" keeps second derivatives\n",
                     term.name(),
                     ending.name(),
@@ -168,7 +114,7 @@ impl Ready {
             }
         }
         let limit = if self.reduced() { 1e-3 } else { 1.0 };
-        if largest > limit && !self.quiet {
+        if largest > limit && !self.results.quiet {
             let advice =
                 if rest.minimize { "more exactly (a smaller `force`)" } else { "first (`minimize = true`)" };
             tell(&format!(
@@ -255,40 +201,6 @@ impl Ready {
         found.map_err(failed)
     }
 
-    /// Writes a table.
-    fn csv(&mut self, name: &str, header: &[String], rows: &[Vec<String>]) -> Result<(), Failure> {
-        self.write(name, |out| {
-            let mut csv = csv::Writer::from_writer(out);
-            csv.write_record(header)?;
-            rows.iter().try_for_each(|row| csv.write_record(row))?;
-            csv.flush()
-        })
-    }
-    fn write(
-        &mut self,
-        name: &str,
-        write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-    ) -> Result<(), Failure> {
-        let cannot = |path: &Path, e| Failure::failed(format!("cannot write {}: {e}", path.display()));
-        // (by its input a folder is known to hold results: it comes with the first of them)
-        if !self.echo.is_empty() {
-            let (path, echo) = (self.folder.join(files::INPUT), std::mem::take(&mut self.echo));
-            write_whole(&path, |out| out.write_all(echo.as_bytes())).map_err(|e| cannot(&path, e))?;
-        }
-        let path = self.folder.join(name);
-        write_whole(&path, write).map_err(|e| cannot(&path, e))?;
-        self.files.push(name.to_owned());
-        Ok(())
-    }
-    /// Writes a picture, as SVG and PNG.
-    fn picture(&mut self, name: &str, figure: &Figure) -> Result<(), Failure> {
-        for ending in ["svg", "png"] {
-            let path = self.folder.join(format!("{name}.{ending}"));
-            figure.save(&path).map_err(|e: PlotError| Failure::failed(e))?;
-        }
-        self.files.push(format!("{name}.svg"));
-        Ok(())
-    }
     /// Writes frames as extended XYZ.
     fn frames(&mut self, name: &str, states: &[State]) -> Result<(), Failure> {
         let view = View {
@@ -299,7 +211,7 @@ impl Ready {
             unwrapped: true,
             velocities: false,
         };
-        self.write(name, |out| {
+        self.results.write(name, |out| {
             let mut bytes = Vec::new();
             let mut frames = writer(&mut bytes, Format::Xyz, Precision::default());
             let mut frame = Frame::default();
@@ -320,10 +232,4 @@ fn failed(error: ResponseError) -> Failure {
             .with_help("minimise first (`minimize = true`), or start from another structure"),
         _ => Failure::failed(error),
     }
-}
-
-/// All digits of a number, in a table.
-fn exact(x: f64) -> String {
-    // (a minus before zero says nothing)
-    if x == 0.0 { "0".into() } else { format!("{x}") }
 }

@@ -29,7 +29,7 @@ const PRINTED: usize = 60;
 
 impl Modes {
     pub(in crate::cli) fn run(self, catalog: &Catalog) -> Outcome {
-        self.asked.carry_out(catalog, "modes", |ready, response| {
+        self.asked.at_rest(catalog, "modes", |ready, response| {
             let settings = &response.modes;
             ready.settle(&settings.rest)?;
             if let Some(phonons) = &settings.phonons {
@@ -73,7 +73,7 @@ impl Modes {
     }
 }
 
-impl Ready {
+impl Ready<'_> {
     /// The table of modes.
     fn list(&mut self, modes: &[Mode]) -> Result<(), Failure> {
         let (unit, by) = self.frequency_unit();
@@ -108,18 +108,18 @@ impl Ready {
                 shown.push(line);
             }
         }
-        self.text += &table(&shown, if real { &[0, 1, 2, 3] } else { &[0, 1, 2] });
+        self.results.text += &table(&shown, if real { &[0, 1, 2, 3] } else { &[0, 1, 2] });
         if modes.len() > PRINTED {
-            self.text += &format!("  … and {} more in modes.csv\n", modes.len() - PRINTED);
+            self.results.text += &format!("  … and {} more in modes.csv\n", modes.len() - PRINTED);
         }
         let falling = modes.iter().filter(|m| m.rigid.is_none() && m.eigenvalue < 0.0).count();
         if falling > 0 {
-            self.text += &format!(
+            self.results.text += &format!(
                 "  NOT a minimum: along {falling} of these modes the energy falls (their frequencies are imaginary and \
                  given with a minus)\n"
             );
         }
-        self.csv("modes.csv", &header, &rows)
+        self.results.csv("modes.csv", &header, &rows)
     }
 
     /// Density of states and infrared spectrum, as table and picture.
@@ -156,7 +156,7 @@ impl Ready {
                 row
             })
             .collect();
-        self.csv("spectrum.csv", &header, &rows)?;
+        self.results.csv("spectrum.csv", &header, &rows)?;
         let (name, symbol) = if real { ("wave number", "cm⁻¹") } else { ("angular frequency", "1/τ") };
         let mut figure = Figure::new(format!("Vibrations: {}", self.title), name, symbol)
             .note(format!("lines widened to {} {symbol}", significant(width * by, 2)))
@@ -171,7 +171,7 @@ impl Ready {
                     Series::new("infrared", &x[..], &infrared[..]).color(crate::plot::style::VERMILION),
                 ));
         }
-        self.picture("spectrum", &figure)
+        self.results.picture("spectrum", &figure)
     }
 
     /// Thermodynamic functions of oscillators.
@@ -204,15 +204,15 @@ impl Ready {
             ]
         };
         let rows: Vec<Vec<String>> = each.iter().map(|t| row(t, &exact)).collect();
-        self.text += &format!(
+        self.results.text += &format!(
             "  zero-point energy {of}: {} kJ/mol\n",
             significant(each.first().map_or(0.0, |t| t.zero_point), 6)
         );
         let mut shown =
             vec![["K", "E (kJ/mol)", "F (kJ/mol)", "S (J/mol/K)", "C (J/mol/K)"].map(String::from).to_vec()];
         shown.extend(each.iter().map(|t| row(t, &|x| significant(x, 6))));
-        self.text += &table(&shown, &[0, 1, 2, 3, 4]);
-        self.csv("thermal.csv", &header.map(String::from), &rows)
+        self.results.text += &table(&shown, &[0, 1, 2, 3, 4]);
+        self.results.csv("thermal.csv", &header.map(String::from), &rows)
     }
 
     /// Some vibrations as trajectories of one period.
@@ -233,10 +233,11 @@ impl Ready {
             self.frames(&format!("mode-{}.xyz", number + 1), &states)?;
         }
         // (all of them in one word)
-        let animated: Vec<String> = self.files.iter().filter(|f| f.starts_with("mode-")).cloned().collect();
+        let animated: Vec<String> =
+            self.results.files.iter().filter(|f| f.starts_with("mode-")).cloned().collect();
         if animated.len() > 2 {
-            self.files.retain(|f| !f.starts_with("mode-"));
-            self.files.push(format!("{} … {}", animated[0], animated[animated.len() - 1]));
+            self.results.files.retain(|f| !f.starts_with("mode-"));
+            self.results.files.push(format!("{} … {}", animated[0], animated[animated.len() - 1]));
         }
         Ok(())
     }
@@ -250,9 +251,9 @@ impl Ready {
             format!("{}, with an edge of {} {}", cubic.name(), significant(edge, 6), self.length_unit())
         });
         let sites = crystal.sites.len();
-        self.text += &format!("  a crystal of {sites} atom(s) in its primitive cell; {lattice}\n");
+        self.results.text += &format!("  a crystal of {sites} atom(s) in its primitive cell; {lattice}\n");
         if constants.across > 1e-4 {
-            self.text += &format!(
+            self.results.text += &format!(
                 "  forces reach beyond half of the cell ({} of the largest): waves that do not fit into it are inexact; \
                  repeat it more often\n",
                 significant(constants.across, 2)
@@ -286,7 +287,7 @@ impl Ready {
                 all.chain(found[k].iter().map(|w| w * by)).map(exact).collect()
             })
             .collect();
-        self.csv("dispersion.csv", &header, &rows)?;
+        self.results.csv("dispersion.csv", &header, &rows)?;
         let (name, symbol) = if self.reduced() { ("ω", "1/τ") } else { ("wave number", "cm⁻¹") };
         let mut panel = Panel::new(name, symbol).weight(1.8);
         for b in 0..branches {
@@ -299,7 +300,7 @@ impl Ready {
         for (x, name) in &marks {
             figure = figure.mark(*x, if name == "G" { "Γ".to_owned() } else { name.clone() });
         }
-        self.picture("dispersion", &figure)?;
+        self.results.picture("dispersion", &figure)?;
         let mut shown = vec![vec!["at".to_owned()]];
         shown[0].extend((1..=branches).map(|b| format!("{b} ({unit})")));
         for (name, q) in &path {
@@ -310,14 +311,14 @@ impl Ready {
             shown.push(row);
         }
         shown.dedup();
-        self.text += &table(&shown, &(1..=branches).collect::<Vec<_>>());
+        self.results.text += &table(&shown, &(1..=branches).collect::<Vec<_>>());
         // states of one primitive cell
         let all = constants.mesh(&crystal, phonons.mesh);
         let each = 1.0 / phonons.mesh.pow(3) as f64;
         let falling =
             all.iter().filter(|w| **w < -1e-6 * all.iter().fold(0.0, |m: f64, x| m.max(*x))).count();
         if falling > 0 {
-            self.text += "  NOT stable: there are waves along which the energy falls\n";
+            self.results.text += "  NOT stable: there are waves along which the energy falls\n";
         }
         let states: Vec<(f64, f64)> = all.into_iter().map(|w| (w, each)).collect();
         let spectrum = Spectrum { states, infrared: Vec::new() };
