@@ -6,6 +6,7 @@ pub mod catalog;
 pub mod cli;
 pub mod forces;
 pub mod formats;
+pub mod formula;
 pub mod input;
 pub mod integrate;
 pub mod neighbors;
