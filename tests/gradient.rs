@@ -135,11 +135,10 @@ impl System {
     /// The derivative by differences of whole runs.
     fn difference(
         &self,
-        how: How,
-        steps: usize,
+        (how, steps): (How, usize),
         objective: &mut Objective,
         change: Change,
-        step: f64,
+        (step, tables): (f64, usize),
     ) -> f64 {
         let value = |by: f64| self.with(how, steps, change, by, |run| run.value(objective).unwrap());
         let way = Richardson { step, levels: 3, tables, enough: 0.0, scale: 0.0 };
@@ -388,4 +387,75 @@ fn what_cannot_be_retraced_says_so() {
         run.gradient(&mut short(), &way, &mut |_, _| ControlFlow::Continue(()))
     });
     assert!(matches!(refused, Err(GradientError::Irreversible(why)) if why.contains("friction")));
+}
+
+/// Atoms tied to their places: ⟨|r − r₀|²⟩ = 3 k_B T/k and ⟨U⟩ = 3/2 N k_B T, so that what covariances say is known.
+#[test]
+fn an_ensemble_of_springs() {
+    let text = r#"
+        [system.lattice]
+        kind = "sc"
+        types = ["A"]
+        constant = "1 nm"
+        repeat = [5, 5, 5]
+        [atoms.A]
+        mass = "20 u"
+        [field.position-restraint]
+        atoms = ["all"]
+        k = "500 kJ/mol/nm^2"
+        [[stage]]
+        steps = 0
+        integrator.velocity-verlet = { time-step = "1 fs" }
+    "#;
+    let (temperature, k) = (300.0, 500.0);
+    let system = System::new(text, 0.1, temperature, 2000, 0.01);
+    let how = How::Langevin { time_step: 0.01, temperature, friction: 10.0 };
+    let all = Observable::MeanSquareDisplacement((0..125).collect());
+    let when = When::Every { from: 0, every: 20 };
+    let averages = [all, Observable::Potential].map(|of| Average { of, when });
+    let mut objective = Objective::new(averages.to_vec(), Box::new(|x| x[0] * 1000.0));
+    let found = system
+        .with(how, 20_000, Change::Nothing, 0.0, |mut run| {
+            // (displacements are measured from where the springs hold)
+            run.start = plan(text).state;
+            run.start.velocities = system.state.velocities.clone();
+            run.ensemble(&mut objective, temperature, true, |_| ())
+        })
+        .unwrap();
+    let kt = system.boltzmann * temperature;
+    let (spread, energy) = (3.0 * kt / k, 1.5 * 125.0 * kt);
+    let near = |found: md::adjoint::ensemble::Estimate, exact: f64, most: f64| {
+        println!("{} ± {}, exactly {exact}", found.value, found.error);
+        // (the first steps are not yet in equilibrium: a part in a thousand)
+        assert!(
+            (found.value - exact).abs() < 4.0 * found.error + 2e-3 * exact.abs(),
+            "{found:?}, not {exact}"
+        );
+        assert!(found.error < most * exact.abs(), "{found:?} is no result");
+    };
+    near(found.averages[0], spread, 0.02);
+    near(found.averages[1], energy, 0.02);
+    // ⟨|r − r₀|²⟩ falls as 1/k and grows as T
+    near(found.parameters[0].0, -1000.0 * spread / k, 0.2);
+    near(found.temperature, 1000.0 * spread / temperature, 0.2);
+    assert!(found.parameters[0].1 && found.effective.iter().all(|n| *n > 100.0), "{:?}", found.effective);
+}
+
+/// With a horizon the way back forgets: nothing that is older has a derivative.
+#[test]
+fn a_horizon_cuts_the_way_back() {
+    let system = argon();
+    let how = How::Newton { time_step: 0.005 };
+    let gradient = |horizon| {
+        let way = Way { memory: Memory::StoreAll, parameters: true, horizon };
+        let mut watch = |_, _| ControlFlow::Continue(());
+        system
+            .with(how, 40, Change::Nothing, 0.0, |run| run.gradient(&mut short(), &way, &mut watch).unwrap())
+    };
+    let (all, some) = (gradient(None), gradient(Some(15)));
+    let left = some.start.positions.iter().flatten().fold(0.0, |m: f64, x| m.max(x.abs()));
+    assert!(left == 0.0, "{left:e}");
+    assert!(some.parameters[0].0 != 0.0 && some.parameters[0].0 != all.parameters[0].0);
+    let same = gradient(Some(41));
+    assert_eq!((same.start, same.parameters), (all.start, all.parameters));
 }
