@@ -415,7 +415,7 @@ fn an_ensemble_of_springs() {
     let averages = [all, Observable::Potential].map(|of| Average { of, when });
     let mut objective = Objective::new(averages.to_vec(), Box::new(|x| x[0] * 1000.0));
     let found = system
-        .with(how, 20_000, Change::Nothing, 0.0, |mut run| {
+        .with(how, 60_000, Change::Nothing, 0.0, |mut run| {
             // (displacements are measured from where the springs hold)
             run.start = plan(text).state;
             run.start.velocities = system.state.velocities.clone();
@@ -454,7 +454,8 @@ fn a_horizon_cuts_the_way_back() {
     };
     let (all, some) = (gradient(None), gradient(Some(15)));
     let left = some.start.positions.iter().flatten().fold(0.0, |m: f64, x| m.max(x.abs()));
-    assert!(left == 0.0, "{left:e}");
+    // (odd factors leave the smallest of numbers where there is nothing)
+    assert!(left < 1e-300, "{left:e}");
     assert!(some.parameters[0].0 != 0.0 && some.parameters[0].0 != all.parameters[0].0);
     let same = gradient(Some(41));
     assert_eq!((same.start, same.parameters), (all.start, all.parameters));
