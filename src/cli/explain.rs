@@ -367,6 +367,7 @@ fn sample(entry: &Listed) -> String {
         }
         Builder::Tuple { atoms, .. } => format!("[{path}]\n{} = {row}\n", vec!["A"; atoms].join("-")),
         Builder::Triples { .. } => format!("[{path}.A-A-A]\n{lines}"),
+        Builder::Neural { .. } => format!("[{path}]\ncutoff = \"6 A\"\n"),
         Builder::Field { .. } | Builder::Global { .. } => format!("[{path}]\natoms = [\"A\"]\n{lines}"),
     }
 }

@@ -517,6 +517,7 @@ fn energy(listed: &Listed, place: Place, t: &Section) -> Result<Energy, Reported
             }
             failed.map_or(Ok(()), Err)?;
         }
+        Builder::Neural { .. } => {}
         Builder::Field { .. } | Builder::Global { .. } => {
             let (group, row) = (group(), row(params, "", t, false));
             energy.common = Some(row?);

@@ -54,7 +54,7 @@ pub(super) fn build(model: &Model, raw: &Raw, joined: &Joined) -> Result<Vec<Box
                 let table = common(about.params, energy);
                 terms.push(build(name, table, chosen(model, energy)?));
             }
-            Builder::Tuple { .. } => {}
+            Builder::Neural { .. } | Builder::Tuple { .. } => {}
         }
     }
     Ok(terms)
