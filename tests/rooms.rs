@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("catalog", &["forces"]),
     ("integrate", &["forces", "system", "random"]),
     ("response", &["autodiff", "forces", "system", "random"]),
-    ("input", &["units", "formats", "system", "neighbors", "forces", "catalog", "integrate"]),
+    ("input", &["units", "random", "formats", "system", "neighbors", "forces", "catalog", "integrate"]),
     ("plot", &["units"]),
     ("analysis", &["units", "system", "formats", "plot"]),
     ("observe", &["units", "formats", "system", "forces", "integrate", "input"]),

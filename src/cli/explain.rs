@@ -319,6 +319,7 @@ fn kind_in_words(entry: &Listed) -> &'static str {
         (EnergyKind::Improper, _) => "an energy of impropers",
         (EnergyKind::Field, _) => "an energy of single atoms",
         (EnergyKind::ManyBody, Builder::Embedding { .. }) => "a many-body energy: density and embedding",
+        (EnergyKind::ManyBody, Builder::Neural { .. }) => "a many-body energy: neural networks",
         (EnergyKind::ManyBody, _) => "a many-body energy of neighbours and angles",
         (EnergyKind::Global, _) => "an energy of a group as a whole",
     }
@@ -384,7 +385,7 @@ mod tests {
         for entry in catalog.entries() {
             let text = format!(
                 "[system]\n[system.lattice]\nkind = \"sc\"\ntypes = [\"A\"]\nconstant = \"9 A\"\nrepeat = [4, 4, 4]\n\
-                 [atoms.A]\nmass = \"15 u\"\ncharge = \"1 e\"\n\n{}",
+                 [atoms.A]\nmass = \"15 u\"\ncharge = \"1 e\"\nelement = \"O\"\n\n{}",
                 sample(entry)
             );
             let document =

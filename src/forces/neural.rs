@@ -11,11 +11,13 @@ use super::parameters::{ParameterTable, PreparedTable, Slot};
 use super::shares::{Shares, Sight, Sites};
 use super::term::{Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term};
 use super::triplet::TypeTriples;
-use super::view::{Frame, View};
-use crate::autodiff::lanes::{Kernel, Lanes};
+use super::view::{Frame, Grid, Neighborhood, Precision, View};
+use crate::autodiff::lanes::{Isa, Kernel, Lanes};
 use crate::autodiff::{Dual, StackTape, StackVar};
+use crate::neighbors::{NeighborError, VerletList};
+use crate::system::{Atoms, Cell, Positions};
 use potentials::many_body::Neural;
-use potentials::many_body::neural::{Network, Site, Surroundings};
+use potentials::many_body::neural::{Network, Site, Statistics, Surroundings};
 use potentials::{Coefficient, Mask, Scalar, SiteNeighbor};
 use std::any::Any;
 use std::marker::PhantomData;
@@ -40,7 +42,7 @@ pub fn term(name: &str, network: Network, weights: &[f64], elements: Vec<usize>)
         table.row(&[Slot::Value(number)]);
     }
     assert_eq!(table.rows(), network.weights(), "a network has a value for each of its weights");
-    Entry::boxed(name, table, NeuralLaw::new(network, elements))
+    Entry::boxed(name, table, NeuralLaw::new(&network, elements))
 }
 
 /// The network of a term, if it is one, and its weights: what can be written to files.
@@ -51,14 +53,14 @@ pub fn network_of(term: &dyn Term) -> Option<(&Network, &[f64])> {
 
 impl NeuralLaw {
     /// For types of atoms of these elements.
-    pub fn new(network: Network, elements: Vec<usize>) -> Self {
+    pub fn new(network: &Network, elements: Vec<usize>) -> Self {
         let sites = network.sites();
         let mut sight = Sight::of(TypeTriples { types: elements.len(), rows: Vec::new() });
         for &center in &elements {
             let reach = |&other: &usize| sites[center].surroundings.reach(other).powi(2);
             sight.reach2.extend(elements.iter().map(reach));
         }
-        Self { network, sites, elements, sight, shares: Shares::default() }
+        Self { network: network.clone(), sites, elements, sight, shares: Shares::default() }
     }
 
     /// The element of an atom's type and its neighbours in reach.
@@ -84,12 +86,58 @@ impl NeuralLaw {
     }
 }
 
-/// The values of the symmetry functions of some atoms, before they are scaled, if the term is a network: one entry an
-/// atom, its element and the values in the network's order.
-pub fn symmetry_functions(term: &dyn Term, frame: &Frame) -> Option<Vec<(usize, Vec<f64>)>> {
-    let entry = (term as &dyn Any).downcast_ref::<Entry<NeuralLaw>>()?;
-    let view = View { frame, moves: None, strain: None };
-    Some((0..frame.atoms.len()).map(|i| entry.law().values(&view, i)).collect())
+/// The values of the symmetry functions of all atoms of a configuration, before they are scaled: for each atom the number
+/// of its element, and the values in the network's order. `elements` has the element of each type of atom.
+///
+/// # Errors
+/// Where there can be no list of neighbours.
+pub fn symmetry_functions(
+    network: &Network,
+    elements: &[usize],
+    atoms: &Atoms,
+    cell: &Cell,
+    positions: &Positions,
+) -> Result<Vec<(usize, Vec<f64>)>, NeighborError> {
+    let law = NeuralLaw::new(network, elements.to_vec());
+    let mut near = Neighborhood::new(VerletList::new(law.sight.need().range, 0.0)?, None, false, true);
+    near.update(positions, cell, atoms)?;
+    near.refresh(positions, cell, &atoms.charges, Precision::Double);
+    let frame = Frame {
+        atoms,
+        cell,
+        positions,
+        lists: &[near],
+        charges: &atoms.charges,
+        coulomb: 0.0,
+        grid: Grid::NONE,
+        isa: Isa::Portable,
+        precision: Precision::Double,
+        sums: true,
+        direction: None,
+    };
+    let view = View { frame: &frame, moves: None, strain: None };
+    Ok((0..atoms.len()).map(|i| law.values(&view, i)).collect())
+}
+
+/// What is known of each symmetry function of a network in some configurations of the same atoms. (What the network says
+/// of them itself does not matter.)
+///
+/// # Errors
+/// Where there can be no list of neighbours.
+pub fn statistics<'a>(
+    network: &Network,
+    elements: &[usize],
+    atoms: &Atoms,
+    configurations: impl IntoIterator<Item = (&'a Cell, &'a Positions)>,
+) -> Result<Vec<Statistics>, NeighborError> {
+    let mut found = vec![Vec::new(); network.functions.len()];
+    for (cell, positions) in configurations {
+        for (element, values) in symmetry_functions(network, elements, atoms, cell, positions)? {
+            let first = network.functions.iter().position(|f| f.center == element).unwrap_or(0);
+            found[first..].iter_mut().zip(values).for_each(|(list, value)| list.push(value));
+        }
+    }
+    Ok(found.iter().map(|values| Statistics::of(values)).collect())
 }
 
 impl Law for NeuralLaw {

@@ -4,6 +4,7 @@
 //! with it, line and caret included. [`response`] are the sections of what second derivatives are asked for.
 
 mod build;
+mod neural;
 pub mod plan;
 mod raw;
 pub mod reader;
