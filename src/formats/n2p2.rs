@@ -23,8 +23,10 @@ use std::path::{Path, PathBuf};
 
 /// Larger files are a mistake.
 const MOST_BYTES: u64 = 1 << 28;
-/// And so are more symmetry functions, nodes of a layer, or hidden layers.
-const MOST_FUNCTIONS: usize = 20_000;
+/// And so are more symmetry functions, weights, nodes of a layer, or hidden layers.
+pub const MOST_FUNCTIONS: usize = 20_000;
+/// See there.
+pub const MOST_WEIGHTS: usize = 10_000_000;
 const MOST_NODES: usize = 4096;
 const MOST_LAYERS: usize = 64;
 
@@ -332,6 +334,9 @@ impl Settings {
             let layer = count(line, words.get(1).copied(), "a hidden layer", hidden)?;
             perceptrons[e].layers[layer - 1].nodes =
                 count(line, words.get(2).copied(), "its nodes", MOST_NODES)?;
+        }
+        if perceptrons.iter().map(Perceptron::weights).sum::<usize>() > MOST_WEIGHTS {
+            return wrong(nodes_line, format!("the networks have more than {MOST_WEIGHTS} weights"));
         }
         Ok(perceptrons)
     }

@@ -217,6 +217,15 @@ fn fresh(
             }
         }
     }
+    let n = elements.len();
+    let angular = (n * (n + 1) / 2).saturating_mul(2 * new.zetas.len());
+    let too_large = |what: &str, most: usize| {
+        let message = format!("the network has more than {most} {what}");
+        model.document.report(Diagnostic::error(message).at(energy.place.clone(), ""))
+    };
+    if n.saturating_mul((n * new.radial).saturating_add(angular)) > n2p2::MOST_FUNCTIONS {
+        return Err(too_large("symmetry functions", n2p2::MOST_FUNCTIONS));
+    }
     let functions = usual_functions(elements.len(), **cutoff / length_unit, new.radial, &new.zetas);
     let perceptron = |e: usize| {
         let layer = |nodes, activation| Layer { nodes, activation };
@@ -238,6 +247,9 @@ fn fresh(
         length_unit,
         energy_unit,
     };
+    if network.weights() > n2p2::MOST_WEIGHTS {
+        return Err(too_large("weights", n2p2::MOST_WEIGHTS));
+    }
     let weights = random_weights(raw.seed, &network);
     let here = (model.cell as &Cell, model.positions);
     let found = neural::statistics(&network, &of_type, &model.atoms, [here]);

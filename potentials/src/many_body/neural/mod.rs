@@ -40,9 +40,12 @@ impl Energy for Neural {
                   G3 = the same times u(rjk); u(r) = exp(-eta (r - rs)^2) f(r), f a cut-off function",
         source: "J. Behler and M. Parrinello, Phys. Rev. Lett. 98, 146401 (2007); J. Behler, J. Chem. Phys. 134, 074106 \
                  (2011), eqs. 4 to 9; files: A. Singraber, J. Behler and C. Dellago, J. Chem. Theory Comput. 15, 1827 (2019)",
-        params: &[
-            Param::new("weight", Dimension::NONE, "weights and biases, from files or random").example(0.3)
-        ],
+        params: &[Param::new(
+            "weight",
+            Dimension::NONE,
+            "weights and biases: no key, but the numbers in the files, or random ones",
+        )
+        .example(0.3)],
     };
     type Params<T: Copy> = Weight<T>;
     type Prepared<T: Copy> = Weight<T>;
