@@ -36,6 +36,8 @@ pub enum Purpose {
     Positions = 5,
     /// Vectors that iterations start from.
     Vectors = 6,
+    /// The weights of a new network.
+    Weights = 7,
     /// Anything in tests.
     Test = 255,
 }

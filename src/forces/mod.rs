@@ -14,6 +14,7 @@ pub mod embedding;
 mod evaluator;
 pub mod field;
 pub mod global;
+pub mod neural;
 mod order;
 pub mod pair;
 mod pair_slopes;

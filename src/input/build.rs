@@ -54,6 +54,7 @@ pub(super) struct Model<'a> {
     pub atoms: Atoms,
     pub topology: Topology,
     pub positions: &'a Positions,
+    pub cell: &'a Cell,
     pub periodic: bool,
     /// The kind of molecule of each atom, if there are kinds.
     pub molecule_names: Vec<Option<String>>,
@@ -156,7 +157,7 @@ fn no_type(document: &Document, name: &str, place: &Place, known: &[String]) -> 
 }
 
 /// A diagnostic for a structure file.
-fn of_file(error: &FormatError, place: &Place) -> Diagnostic {
+pub(super) fn of_file(error: &FormatError, place: &Place) -> Diagnostic {
     let Some(path) = error.path() else {
         return Diagnostic::error(error.to_string()).at(place.clone(), "");
     };
@@ -298,6 +299,7 @@ fn build(document: &Document, mut raw: Raw) -> Result<Plan, Reported> {
         document,
         topology: members.topology,
         positions: &positions,
+        cell: &cell,
         periodic: cell.periodic().contains(&true),
         molecule_names: members.names,
         atoms,

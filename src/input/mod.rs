@@ -5,6 +5,7 @@
 
 mod build;
 pub mod gradient;
+mod neural;
 pub mod plan;
 mod raw;
 pub mod reader;

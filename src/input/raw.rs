@@ -3,6 +3,7 @@
 //! Nothing is looked up or built here. [`read`] is also run over an empty document to list the keys
 //! ([`keys`]), so that the documentation cannot drift away from what is read.
 
+use super::neural::Neural;
 use super::reader::{
     Document, Either, KeyDoc, List, Located, Placed, Presence, Quantity, Reported, Section, Text, array,
     boolean, either, float, integer, list, one_of, path, placed, quantity, text, word,
@@ -93,6 +94,8 @@ pub struct Energy {
     pub rows: Vec<Row>,
     /// Which atoms, of fields and groups.
     pub atoms: Option<Located<Vec<Located<String>>>>,
+    /// What makes a network.
+    pub neural: Option<Neural>,
 }
 
 /// Where an interaction ends.
@@ -464,6 +467,7 @@ fn energy(listed: &Listed, place: Place, t: &Section) -> Result<Energy, Reported
         types: Vec::new(),
         rows: Vec::new(),
         atoms: None,
+        neural: None,
     };
     let group = || {
         t.read("atoms", names(), "which: \"all\", types, molecules, or numbers such as \"1-10\"").optional()
@@ -521,6 +525,7 @@ fn energy(listed: &Listed, place: Place, t: &Section) -> Result<Energy, Reported
             }
             failed.map_or(Ok(()), Err)?;
         }
+        Builder::Neural { .. } => energy.neural = Some(super::neural::read(t)?),
         Builder::Field { .. } | Builder::Global { .. } => {
             let (group, row) = (group(), row(params, "", t, false));
             energy.common = Some(row?);
