@@ -194,7 +194,7 @@ fn keep(t: &Section, written: &Located<String>) -> Result<Keep, Reported> {
 }
 
 fn average(t: &Section) -> Result<Seen, Reported> {
-    let of = t.variant("of", &OBSERVABLES, "what it is the mean of").required(|name, t| {
+    let of = t.variant("of", &OBSERVABLES, "what it is the mean of").optional(|name, t| {
         let atoms = |count: usize| {
             t.read("atoms", list(placed(integer().at_least(1))).exactly(count), "their numbers").required()
         };
@@ -250,7 +250,13 @@ fn average(t: &Section) -> Result<Seen, Reported> {
         None => When::End,
         Some(every) => When::Every { from: from as usize, every: every.value as usize },
     };
-    Ok(Seen { of: of?.value, when })
+    let missing = || {
+        let help = "such as `of.temperature = {}`, or `of.distance = { atoms = [1, 2] }`";
+        t.report(
+            Diagnostic::error("it is not said what this is the mean of").at(t.place().clone(), "").help(help),
+        )
+    };
+    Ok(Seen { of: of?.ok_or_else(missing)?.value, when })
 }
 
 impl Raw {
