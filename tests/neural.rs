@@ -1,5 +1,8 @@
 //! Neural networks over symmetry functions: values from outside, files, and every kind of cut-off and activation.
 
+// (numbers have the digits that their source gives them)
+#![allow(clippy::excessive_precision)]
+
 use md::autodiff::lanes::Isa;
 use md::catalog::Builder;
 use md::forces::neural::{network_of, statistics, symmetry_functions, term};

@@ -147,7 +147,7 @@ impl Run<'_> {
         let Run { evaluator, mut integrator, masses, mut start, steps, thermal } = self;
         objective.start(&start, thermal, steps)?;
         let (boltzmann, kt) = (thermal.boltzmann, thermal.boltzmann * temperature);
-        if !(kt > 0.0) {
+        if kt.is_nan() || kt <= 0.0 {
             return Err(GradientError::Senseless("there is no ensemble without a temperature".into()));
         }
         let names = if parameters { evaluator.parameter_names().len() } else { 0 };

@@ -1100,7 +1100,7 @@ fn stages(document: &Document, raw: &Raw, atoms: usize) -> Result<Vec<Stage>, Re
     let one = |(k, s): (usize, &raw::Stage)| Stage {
         name: s.name.as_ref().map_or_else(|| format!("stage {}", k + 1), |n| n.value.clone()),
         steps: *s.steps as u64,
-        task: s.task.value.clone(),
+        task: s.task.value,
         velocities: s.velocities.as_ref().map(|v| v.value),
         remove_drift: s.remove_drift.as_ref().map_or(s.velocities.is_some(), |r| r.value),
         energies_every: s.energies.as_ref().map_or(raw.output.energies, |e| e.value) as u64,

@@ -180,7 +180,7 @@ fn keep(t: &Section, written: &Located<String>) -> Result<Keep, Reported> {
             _ => return None,
         };
         let bytes = number.trim().parse::<f64>().ok()? * scale;
-        (bytes >= 1.0 && bytes < 1e18).then_some(Keep::Bytes(bytes as u64))
+        (1.0..1e18).contains(&bytes).then_some(Keep::Bytes(bytes as u64))
     };
     match text {
         "all" => Ok(Keep::All),
