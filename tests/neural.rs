@@ -363,7 +363,7 @@ fn broken_files_are_refused() {
 
 /// A network of two elements that ends and fires in these ways.
 fn some_network(kind: CutoffKind, activation: Activation, scaling: Scaling) -> Potential {
-    let mut functions = usual_functions(2, 0.6, 3, &[1.0, 2.5]);
+    let mut functions = usual_functions(2, 0.6, 3, &[1.0, 2.5, 3.0]);
     let narrow = functions.iter().filter_map(|f| {
         let angular = f.shape.angular()?;
         let shape = Shape::Narrow { lambda: 0.8 * angular.lambda, zeta: angular.zeta };
