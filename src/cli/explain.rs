@@ -302,7 +302,7 @@ fn potential(entry: &Listed, catalog: &Catalog) -> String {
     }
     let _ = write!(text, "\n  source: {}\n\n", about.source);
     if let Builder::Neural { .. } = entry.builder {
-        text += "  keys: `md explain many-body.neural`; files and formulas: docs/neural.md\n\n";
+        text += "  keys: in `md explain input`; files and formulas: docs/neural.md\n\n";
     }
     if let Builder::Pair { .. } = entry.builder {
         text += "  keys of every pair energy: `md explain pair`\n\n";

@@ -480,11 +480,11 @@ fn forward<V: Lanes<Element = f64>, O: Order>(
     work: &mut Workspace<O::Quantity<V>>,
 ) {
     let zero = O::Quantity::<V>::constant(0.0);
-    let (n, all) = (surroundings.radials.len(), surroundings.needed.len());
+    let n = surroundings.radials.len();
     let Workspace { own, across: (across, _), angles: (angles, _), sums, .. } = work;
     sums.clear();
-    sums.resize(surroundings.outputs, zero);
-    for element in 0..all {
+    sums.resize(surroundings.factors.len(), zero);
+    for element in 0..surroundings.needed.len() {
         for block in around.starts[element]..around.starts[element + 1] {
             let u = around.radials_of(block, n);
             for &(radial, output) in &surroundings.sums[element] {
@@ -494,13 +494,11 @@ fn forward<V: Lanes<Element = f64>, O: Order>(
     }
     for row in &around.rows {
         let couple = &surroundings.couples[row.couple];
-        let one = around.one::<V>(row, n, &surroundings.needed[row.couple / all], own);
+        let one = around.one::<V>(row, n, &couple.radials, own);
         for block in row.others.clone() {
             let pairs = around.pairs::<V>(&one, row, block);
             let u = around.radials_of(block, n);
-            for &q in &couple.angles {
-                angles[q] = surroundings.angles[q].of(pairs.cos);
-            }
+            surroundings.angles_at(pairs.cos, &couple.angles, angles);
             for group in &couple.wide {
                 let m = group.radial;
                 let product = masked(pairs.mask, own[m].value * u[m].value);
@@ -523,7 +521,7 @@ fn forward<V: Lanes<Element = f64>, O: Order>(
     }
     around.values.clear();
     for k in 0..sums.len() {
-        around.values.push(total::<V, O::Quantity<V>>(sums[k]));
+        around.values.push(total::<V, O::Quantity<V>>(sums[k] * surroundings.factors[k]));
     }
 }
 
@@ -578,11 +576,11 @@ fn backward<V: Lanes<Element = f64>, O: Order>(
     work: &mut Workspace<O::Quantity<V>>,
 ) {
     let zero = O::Quantity::<V>::constant(0.0);
-    let (n, all) = (surroundings.radials.len(), surroundings.needed.len());
+    let n = surroundings.radials.len();
     let Workspace { own, across: (_, across), angles: (_, angles), .. } = work;
     around.asked.clear();
     around.asked.resize(around.places.len(), [O::One::constant(0.0); 4]);
-    for element in 0..all {
+    for element in 0..surroundings.needed.len() {
         for block in around.starts[element]..around.starts[element + 1] {
             let mut slope = zero;
             for &(radial, output) in &surroundings.sums[element] {
@@ -594,15 +592,13 @@ fn backward<V: Lanes<Element = f64>, O: Order>(
     for number in 0..around.rows.len() {
         let row = around.rows[number].clone();
         let couple = &surroundings.couples[row.couple];
-        let mut one = around.one::<V>(&row, n, &surroundings.needed[row.couple / all], own);
+        let mut one = around.one::<V>(&row, n, &couple.radials, own);
         for block in row.others.clone() {
             let pairs = around.pairs::<V>(&one, &row, block);
             let u = around.radials_of(block, n);
             // slopes in cos θ, and in the squares of the three distances
             let (mut in_cos, mut in_one, mut in_others, mut in_across) = (zero, zero, zero, zero);
-            for &q in &couple.angles {
-                angles[q] = surroundings.angles[q].of(Dual::variable(pairs.cos));
-            }
+            surroundings.angles_at(Dual::variable(pairs.cos), &couple.angles, angles);
             for group in &couple.wide {
                 let angular = sum_of::<V, O>(&group.members, angles, &around.slopes, pairs.mask);
                 let (a, b) = (own[group.radial], u[group.radial]);
@@ -735,9 +731,8 @@ impl<O: Order> Kernel<f64> for Networks<'_, O> {
                     }
                     around.slopes.clear();
                     for (k, scaled) in site.scaling.iter().enumerate() {
-                        around
-                            .slopes
-                            .push(splat::<V, O::Quantity<V>>(work.adjoints[k] * scaled.factor, lane));
+                        let slope = work.adjoints[k] * (scaled.factor * site.surroundings.factors[k]);
+                        around.slopes.push(splat::<V, O::Quantity<V>>(slope, lane));
                     }
                     backward::<V, O>(&site.surroundings, around, &mut work);
                     hand_on::<O>(sites.frame, &around.places, &around.asked, sites.shares, sites.sums);

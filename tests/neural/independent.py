@@ -136,7 +136,7 @@ def energy(atoms):
 
 
 atoms = [(a[0], [D(x) for x in a[1:]]) for a in ATOMS]
-print("energy %.17e" % energy(atoms))
+print("energy", float(energy(atoms)))
 h = D("1e-18")
 for i in range(len(atoms)):
     force = []
@@ -147,4 +147,4 @@ for i in range(len(atoms)):
             other[i][1][c] += sign * h
             moved.append(energy(other))
         force.append((moved[1] - moved[0]) / (2 * h))
-    print("[%.17e, %.17e, %.17e]," % tuple(force))
+    print([float(f) for f in force], end=",\n")

@@ -182,7 +182,7 @@ impl Radial {
     }
 }
 
-/// 2^(1−ζ) (1 + λ cos θ)^ζ: what the angle between two neighbours gives.
+/// ½ 2^(1−ζ) (1 + λ cos θ)^ζ = [(1 + λ cos θ)/2]^ζ: half of what the angle between two neighbours gives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Angular {
     /// λ
@@ -194,16 +194,44 @@ pub struct Angular {
 /// The largest ζ.
 pub const MAX_ZETA: f64 = 4096.0;
 
+/// How an angular factor is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Power {
+    /// As a whole power of (1 + λ cos θ)/2.
+    Whole(i32),
+    /// As a whole power of another factor, which is a smaller power of the same.
+    Of(usize, i32),
+    /// As a real power.
+    Real,
+}
+
 impl Angular {
-    /// The formula.
+    /// What is raised to a power.
     #[inline(always)]
-    pub fn of<S: Scalar>(self, cos: S) -> S {
-        let x = cos * (0.5 * self.lambda) + 0.5;
-        if self.zeta.fract() == 0.0 {
-            return x.powi(self.zeta as i32) * 2.0;
-        }
+    fn base<S: Scalar>(self, cos: S) -> S {
+        cos * (0.5 * self.lambda) + 0.5
+    }
+    /// xᶻ for a ζ that is no whole number; 0 where round-off has put x below 0.
+    #[inline(always)]
+    fn real_power<S: Scalar>(self, x: S) -> S {
         let (zero, positive) = (S::constant(0.0), S::constant(0.0).lt(x));
-        S::select(positive, S::select(positive, x, S::constant(1.0)).powf(self.zeta) * 2.0, zero)
+        S::select(positive, S::select(positive, x, S::constant(1.0)).powf(self.zeta), zero)
+    }
+    /// How it is computed with the help of those before it.
+    fn power(self, before: &[Angular]) -> Power {
+        if self.zeta.fract() != 0.0 {
+            return Power::Real;
+        }
+        // (of two that could help, the one with the larger exponent)
+        let helps = |other: &&(usize, &Angular)| {
+            other.1.lambda == self.lambda && other.1.zeta.fract() == 0.0 && self.zeta % other.1.zeta == 0.0
+        };
+        let known: Vec<(usize, &Angular)> = before.iter().enumerate().collect();
+        let best = known.iter().filter(helps).max_by(|a, b| a.1.zeta.total_cmp(&b.1.zeta));
+        match best {
+            Some((k, other)) => Power::Of(*k, (self.zeta / other.zeta) as i32),
+            None => Power::Whole(self.zeta as i32),
+        }
     }
 }
 
@@ -219,8 +247,10 @@ pub struct Group {
 /// What pairs of neighbours of two elements give.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Couple {
-    /// The angular factors that are needed.
+    /// The angular factors that are needed, in the order in which they are computed.
     pub angles: Vec<usize>,
+    /// The u that are needed of the distances of both.
+    pub radials: Vec<usize>,
     /// The u that are needed of the distance between the two neighbours.
     pub across: Vec<usize>,
     /// Wide functions.
@@ -246,8 +276,9 @@ pub struct Surroundings {
     pub sums: Vec<Vec<(usize, usize)>>,
     /// For pairs of elements (a, b), a ≤ b, at a × elements + b.
     pub couples: Vec<Couple>,
-    /// How many functions.
-    pub outputs: usize,
+    /// What the sum of each function is multiplied by: 2 for angular ones.
+    pub factors: Vec<f64>,
+    powers: Vec<Power>,
     elements: usize,
 }
 
@@ -273,12 +304,19 @@ impl Surroundings {
             needed: vec![Vec::new(); elements],
             sums: vec![Vec::new(); elements],
             couples: vec![Couple::default(); elements * elements],
-            outputs: 0,
+            factors: Vec::new(),
+            powers: Vec::new(),
             elements,
         };
+        // (small exponents first, since larger ones can be made of them)
+        let functions: Vec<&SymmetryFunction> = functions.collect();
+        new.angles.extend(functions.iter().filter_map(|f| f.shape.angular()));
+        new.angles.sort_by(|a, b| a.zeta.total_cmp(&b.zeta).then(a.lambda.total_cmp(&b.lambda)));
+        new.angles.dedup();
+        new.powers = (0..new.angles.len()).map(|k| new.angles[k].power(&new.angles[..k])).collect();
         for f in functions {
-            let output = new.outputs;
-            new.outputs += 1;
+            let output = new.factors.len();
+            new.factors.push(if f.shape == Shape::Radial { 1.0 } else { 2.0 });
             let u =
                 Radial { eta: f.eta / (length * length), shift: f.shift * length, cutoff: f.cutoff * length };
             let radial = position(&mut new.radials, u);
@@ -291,7 +329,15 @@ impl Surroundings {
             };
             let angle = position(&mut new.angles, angular);
             let couple = &mut new.couples[f.neighbors[0] * elements + f.neighbors[1]];
-            position(&mut couple.angles, angle);
+            position(&mut couple.radials, radial);
+            let mut wanted = Some(angle);
+            while let Some(k) = wanted {
+                position(&mut couple.angles, k);
+                wanted = match new.powers[k] {
+                    Power::Of(other, _) => Some(other),
+                    _ => None,
+                };
+            }
             couple.reach = couple.reach.max(u.cutoff);
             let groups = match f.shape {
                 Shape::Narrow { .. } => {
@@ -310,7 +356,10 @@ impl Surroundings {
             list.sort_by(|&a, &b| radials[a].cutoff.total_cmp(&radials[b].cutoff));
         };
         new.needed.iter_mut().for_each(|list| by_cutoff(&new.radials, list));
-        new.couples.iter_mut().for_each(|c| by_cutoff(&new.radials, &mut c.across));
+        for couple in &mut new.couples {
+            by_cutoff(&new.radials, &mut couple.across);
+            couple.angles.sort_unstable();
+        }
         new
     }
 
@@ -338,12 +387,25 @@ impl Surroundings {
         }
     }
 
+    /// Some of the angular factors, in their places.
+    #[inline(always)]
+    pub fn angles_at<S: Scalar>(&self, cos: S, needed: &[usize], out: &mut [S]) {
+        for &k in needed {
+            let angular = self.angles[k];
+            out[k] = match self.powers[k] {
+                Power::Of(other, n) => out[other].powi(n),
+                Power::Whole(n) => angular.base(cos).powi(n),
+                Power::Real => angular.real_power(angular.base(cos)),
+            };
+        }
+    }
+
     /// The functions of an atom with these neighbours, whose kinds are elements.
     pub fn values<S: Scalar>(&self, neighbors: &[SiteNeighbor<S>]) -> Vec<S> {
         let zero = S::constant(0.0);
         let n = self.radials.len();
         let mut u = vec![zero; n * neighbors.len()];
-        let mut values = vec![zero; self.outputs];
+        let mut values = vec![zero; self.factors.len()];
         for (j, u) in neighbors.iter().zip(u.chunks_mut(n.max(1))) {
             self.radials_at(j.distance, &self.needed[j.kind], u);
             for &(radial, output) in &self.sums[j.kind] {
@@ -360,9 +422,7 @@ impl Surroundings {
                     continue;
                 }
                 let cos = a.vector.dot(b.vector) / (a.distance * b.distance);
-                for &q in &couple.angles {
-                    angles[q] = self.angles[q].of(cos);
-                }
+                self.angles_at(cos, &couple.angles, &mut angles);
                 if !couple.across.is_empty() {
                     let distance = (b.vector - a.vector).norm_squared().sqrt();
                     self.radials_at(distance, &couple.across, &mut across);
@@ -380,6 +440,9 @@ impl Surroundings {
                     add(group, ua[group.radial] * ub[group.radial] * across[group.radial]);
                 }
             }
+        }
+        for (value, &factor) in values.iter_mut().zip(&self.factors) {
+            *value = *value * factor;
         }
         values
     }
