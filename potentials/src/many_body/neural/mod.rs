@@ -34,7 +34,8 @@ impl Energy for Neural {
     const ABOUT: About = About {
         name: "neural",
         summary: "A neural network for each element over symmetry functions of an atom's neighbours; weights as in n2p2.",
-        formula: "E = sum over atoms of N(G1, G2, ...), N a perceptron of the atom's element; \
+        formula: "E = sum over atoms of N(G1, G2, ...), N a perceptron of the atom's element, \
+                  each node of a layer f(bias + sum of weight x) over the nodes x before it; \
                   radial: G2 = sum over neighbors of u(r); \
                   angular: G9 = sum over pairs of neighbors of 2^(1 - zeta) (1 + lambda cos(theta))^zeta u(rij) u(rik), \
                   G3 = the same times u(rjk); u(r) = exp(-eta (r - rs)^2) f(r), f a cut-off function",
