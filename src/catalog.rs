@@ -3,6 +3,7 @@
 use crate::forces::embedding::EmbeddingLaw;
 use crate::forces::field::FieldLaw;
 use crate::forces::global::GlobalLaw;
+use crate::forces::neural;
 use crate::forces::pair::{Derived, Ended, Joint, PairLaw, Special, TypePairs};
 use crate::forces::site::SiteLaw;
 use crate::forces::triplet::{TripletLaw, TypeTriples};
@@ -10,10 +11,12 @@ use crate::forces::tuple::{Bonded, OfAngle, OfBond, OfDihedral, OfPositions, Tup
 use crate::forces::{Entry, ParameterTable, Term};
 use potentials::catalog::Visitor;
 use potentials::cutoff::{Cut, CutEmbedding, ForceShift, Shift, Switch, Treatment, Truncate};
+use potentials::many_body::Neural;
+use potentials::many_body::neural::Network;
 use potentials::pair::{DampedShiftedForce, LennardJones, ReactionField};
 use potentials::{
-    About, AngleEnergy, BondEnergy, DihedralEnergy, EmbeddingEnergy, Factor, FieldEnergy, GlobalEnergy,
-    Origin, PairEnergy, SiteEnergy, TripletEnergy, TupleEnergy,
+    About, AngleEnergy, BondEnergy, DihedralEnergy, EmbeddingEnergy, Energy, Factor, FieldEnergy,
+    GlobalEnergy, Origin, PairEnergy, SiteEnergy, TripletEnergy, TupleEnergy,
 };
 
 pub use potentials::cutoff::Ending;
@@ -101,6 +104,11 @@ pub enum Builder {
         build: fn(&str, ParameterTable, TypeTriples) -> Box<dyn Term>,
         /// Whether (i, j, k) and (i, k, j) may have different parameters.
         ordered: bool,
+    },
+    /// Networks: their weights, and the element of each type of atom.
+    Neural {
+        /// Makes the term.
+        build: fn(&str, Network, &[f64], Vec<usize>) -> Box<dyn Term>,
     },
     /// A group as a whole.
     Global {
@@ -300,6 +308,10 @@ impl Visitor for Catalog {
             Entry::boxed(name, table, SiteLaw::<E>::new(types))
         };
         self.add(EnergyKind::ManyBody, &E::ABOUT, Builder::Triples { build, ordered: true });
+    }
+    fn neural(&mut self) {
+        let builder = Builder::Neural { build: neural::term };
+        self.add(EnergyKind::ManyBody, &Neural::ABOUT, builder);
     }
     fn global<E: GlobalEnergy>(&mut self) {
         let build = |name: &str, table: ParameterTable, group: Vec<u32>| {

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod fit;
 pub mod forces;
 pub mod formats;
+pub mod formula;
 pub mod input;
 pub mod integrate;
 pub mod neighbors;

@@ -36,8 +36,10 @@ pub enum Purpose {
     Positions = 5,
     /// Vectors that iterations start from.
     Vectors = 6,
+    /// The weights of a new network.
+    Weights = 7,
     /// The order of minibatches, and what is held out of a fit.
-    Batches = 7,
+    Batches = 8,
     /// Anything in tests.
     Test = 255,
 }

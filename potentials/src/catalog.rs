@@ -29,6 +29,8 @@ pub trait Visitor {
     fn triplet<E: TripletEnergy>(&mut self);
     /// An energy of an atom's neighbourhood.
     fn site<E: SiteEnergy>(&mut self);
+    /// Networks over symmetry functions, whose form is data: there is one such energy.
+    fn neural(&mut self);
     /// An energy of a group of atoms.
     fn global<E: GlobalEnergy>(&mut self);
 }
@@ -80,5 +82,6 @@ pub fn standard(v: &mut impl Visitor) {
     v.embedding::<many_body::SuttonChen>();
     v.triplet::<many_body::StillingerWeber>();
     v.site::<many_body::Tersoff>();
+    v.neural();
     v.global::<many_body::RadiusOfGyration>();
 }

@@ -12,6 +12,7 @@
 //! | [`EmbeddingEnergy`] | distances, through a density at each atom | Sutton–Chen |
 //! | [`TripletEnergy`] | features of two neighbours and the angle between them | Stillinger–Weber |
 //! | [`SiteEnergy`] | all neighbours of an atom | Tersoff |
+//! | [`Neural`](crate::many_body::Neural) | all neighbours of an atom, in a form that is data | the only one of its kind |
 //! | [`GlobalEnergy`] | the positions of many atoms | radius of gyration |
 
 use crate::cutoff::Ending;

@@ -5,6 +5,7 @@ mod support;
 
 use potentials::catalog::{Visitor, standard};
 use potentials::cutoff::{Cut, CutEmbedding, Ending, ForceShift, Shift, Switch, Treatment, Truncate};
+use potentials::many_body::Neural;
 use potentials::*;
 use std::marker::PhantomData;
 use support::{Function, Limits, Random, SMOOTH, check, curvature, slope, value};
@@ -313,6 +314,8 @@ impl Visitor for Truth {
             }
         }
     }
+    /// (its form is data: the evaluators' tests have some)
+    fn neural(&mut self) {}
     fn global<E: GlobalEnergy>(&mut self) {
         let p = sample::<E>();
         let mut chains = Chains::new();
@@ -440,6 +443,7 @@ impl Visitor for Ends {
     }
     fn triplet<E: TripletEnergy>(&mut self) {}
     fn site<E: SiteEnergy>(&mut self) {}
+    fn neural(&mut self) {}
     fn global<E: GlobalEnergy>(&mut self) {}
 }
 
@@ -523,6 +527,9 @@ impl Visitor for Names {
     }
     fn site<E: SiteEnergy>(&mut self) {
         self.add::<E>("site");
+    }
+    fn neural(&mut self) {
+        self.add::<Neural>("neural");
     }
     fn global<E: GlobalEnergy>(&mut self) {
         self.add::<E>("global");

@@ -18,6 +18,7 @@
 //! one trajectory among all that look the same, and says nothing of averages. For those of equilibrium there is the
 //! [`ensemble`] of configurations, whose derivatives are covariances.
 
+pub mod ensemble;
 pub mod growth;
 mod objective;
 mod observable;
@@ -31,6 +32,7 @@ use crate::integrate::{Adjoint, Integrator, Moment, Motion, StepError};
 use crate::system::State;
 use observable::Seed;
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -66,6 +68,9 @@ pub enum GradientError {
     /// Steps cannot be taken backward.
     #[error("the run cannot be retraced: {0}; keep its states, or some of them")]
     Irreversible(String),
+    /// Somebody wanted it to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// The objective makes no sense for this run.
     #[error("{0}")]
     Senseless(String),
@@ -83,6 +88,8 @@ pub struct Run<'a> {
     pub start: State,
     /// How many steps.
     pub steps: usize,
+    /// What makes temperatures of energies.
+    pub thermal: Thermal,
 }
 
 /// How to go backward.
@@ -138,8 +145,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    fn bytes(&self) -> usize {
-        let atoms = self.state.positions.len();
+    /// How many bytes one of so many atoms takes.
+    pub fn bytes(atoms: usize) -> usize {
         // (coordinates, images, velocities, forces)
         size_of::<Self>() + atoms * (24 + 12 + 24 + 24)
     }
@@ -171,7 +178,12 @@ struct Process<'a, 'o> {
     clock: Instant,
     forward: Duration,
     failed: Option<GradientError>,
+    watch: Watch<'o>,
+    backward: usize,
 }
+
+/// Is told how many steps have been taken forward for the first time, and how many backward; may want to stop.
+pub type Watch<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
 
 /// The adjoint at the end of the run, or on its way back.
 enum Back {
@@ -199,7 +211,14 @@ impl Process<'_, '_> {
             }
         }
         std::mem::swap(&mut self.forces.forces, &mut snapshot.forces);
-        Ok(())
+        self.report()
+    }
+
+    fn report(&mut self) -> Result<(), GradientError> {
+        match (self.watch)(self.seen, self.backward) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(GradientError::Interrupted),
+        }
     }
 
     /// The adjoint of the last state.
@@ -282,7 +301,9 @@ impl Process<'_, '_> {
             back.adjoint.velocities.fill([0.0; 3]);
             back.adjoint.forces.fill([0.0; 3]);
         }
-        self.objective.pull(step, self.masses, &back.at, &mut back.adjoint, &mut back.seed)
+        self.objective.pull(step, self.masses, &back.at, &mut back.adjoint, &mut back.seed)?;
+        self.backward += 1;
+        self.report()
     }
 }
 
@@ -365,15 +386,21 @@ impl<'s> Run<'s> {
     ///
     /// # Errors
     /// A run that breaks down, states that cannot be kept or retraced, an objective that has no value.
-    pub fn gradient(self, objective: &mut Objective, way: &Way) -> Result<Gradient, GradientError> {
+    pub fn gradient(
+        self,
+        objective: &mut Objective,
+        way: &Way,
+        watch: Watch<'_>,
+    ) -> Result<Gradient, GradientError> {
         if way.memory == Memory::Reversible {
             reversible(self.evaluator, &*self.integrator)?;
         }
-        let (mut process, start) = self.begin(objective, way)?;
+        let masses = self.masses;
+        let (mut process, start) = self.begin(objective, way, watch)?;
         let found = process.there_and_back(&start);
         process.evaluator.hold_stiffness(None);
         let (back, counts) = found?;
-        let (forward, kept) = (process.forward, counts.snapshots * start.bytes());
+        let (forward, kept) = (process.forward, counts.snapshots * Snapshot::bytes(masses.len()));
         let total = process.clock.elapsed();
         Ok(Gradient {
             value: objective.value(),
@@ -381,7 +408,7 @@ impl<'s> Run<'s> {
             start: back.adjoint,
             parameters: back.parameters,
             lengths: back.lengths,
-            cost: Cost { forward, total, counts, state: start.bytes(), kept },
+            cost: Cost { forward, total, counts, state: Snapshot::bytes(masses.len()), kept },
         })
     }
 
@@ -391,7 +418,8 @@ impl<'s> Run<'s> {
     /// A run that breaks down, an objective that has no value.
     pub fn value(self, objective: &mut Objective) -> Result<f64, GradientError> {
         let way = Way { memory: Memory::StoreAll, parameters: false, horizon: None };
-        let (mut process, mut state) = self.begin(objective, &way)?;
+        let watch = &mut |_, _| ControlFlow::Continue(());
+        let (mut process, mut state) = self.begin(objective, &way, watch)?;
         for step in 0..process.steps {
             process.step(&mut state, step)?;
         }
@@ -404,10 +432,11 @@ impl<'s> Run<'s> {
         self,
         objective: &'o mut Objective,
         way: &Way,
+        watch: Watch<'o>,
     ) -> Result<(Process<'s, 'o>, Snapshot), GradientError> {
-        let Run { evaluator, integrator, masses, start, steps } = self;
+        let Run { evaluator, integrator, masses, start, steps, thermal } = self;
         let clock = Instant::now();
-        objective.start(&start, masses, steps)?;
+        objective.start(&start, thermal, steps)?;
         let mut state = start;
         let mut forces = Forces::default();
         let mut motion = Motion::start(&mut state, masses, evaluator, &mut forces)?;
@@ -425,6 +454,8 @@ impl<'s> Run<'s> {
             clock,
             forward: Duration::ZERO,
             failed: None,
+            watch,
+            backward: 0,
         };
         process.observe(&state, 0)?;
         let start = Snapshot { state, forces: process.forces.forces.clone() };

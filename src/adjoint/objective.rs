@@ -1,7 +1,7 @@
 //! What a run is asked for: a number made of averages over the states that are seen.
 
 use super::observable::{Reference, Seed};
-use super::{GradientError, Observable, Snapshot};
+use super::{GradientError, Observable, Snapshot, Thermal};
 use crate::autodiff::{Tape, Var};
 use crate::forces::Forces;
 use crate::integrate::Adjoint;
@@ -23,7 +23,7 @@ pub enum When {
 
 impl When {
     /// The number of the state after so many steps among those that are seen.
-    fn number(self, step: usize, steps: usize) -> Option<usize> {
+    pub(super) fn number(self, step: usize, steps: usize) -> Option<usize> {
         match self {
             When::End => (step == steps).then_some(0),
             When::Every { from, every } => {
@@ -33,7 +33,7 @@ impl When {
         }
     }
     /// How many states are seen.
-    fn count(self, steps: usize) -> usize {
+    pub(super) fn count(self, steps: usize) -> usize {
         match self {
             When::End => 1,
             When::Every { from, every } => steps.checked_sub(from).map_or(0, |rest| rest / every + 1),
@@ -60,6 +60,7 @@ pub struct Objective {
     steps: usize,
     sums: Vec<f64>,
     reference: Reference,
+    thermal: Thermal,
     value: f64,
     /// ∂L of each average.
     slopes: Vec<f64>,
@@ -75,9 +76,22 @@ impl Objective {
             steps: 0,
             sums: none.clone(),
             reference: Reference::default(),
+            thermal: Thermal { freedom: 0, boltzmann: 1.0 },
             value: 0.0,
             slopes: none,
         }
+    }
+    /// The averages that it is made of.
+    pub fn averages(&self) -> &[Average] {
+        &self.averages
+    }
+    /// The number that is made of these values of the averages, and its derivatives in them.
+    pub fn combined(&self, values: &[f64]) -> (f64, Vec<f64>) {
+        let tape = Tape::new();
+        let x: Vec<Var> = values.iter().map(|&x| tape.variable(x)).collect();
+        let value = (self.combine)(&x);
+        let slopes = tape.gradient(value);
+        (value.value(), x.iter().map(|&x| slopes.of(x)).collect())
     }
     /// An average by itself.
     pub fn of(average: Average) -> Self {
@@ -94,8 +108,13 @@ impl Objective {
     }
 
     /// Begins anew.
-    pub(super) fn start(&mut self, state: &State, masses: &[f64], steps: usize) -> Result<(), GradientError> {
-        self.steps = steps;
+    pub(super) fn start(
+        &mut self,
+        state: &State,
+        thermal: Thermal,
+        steps: usize,
+    ) -> Result<(), GradientError> {
+        (self.steps, self.thermal) = (steps, thermal);
         self.sums = vec![0.0; self.averages.len()];
         for average in &self.averages {
             if average.when.count(steps) == 0 {
@@ -106,10 +125,10 @@ impl Objective {
                 return Err(GradientError::Senseless("an average over every 0 steps".into()));
             }
         }
-        let atoms = 0..masses.len();
+        let atoms = state.positions.len();
         self.reference = Reference {
-            start: atoms.map(|i| state.positions.cartesian(&state.cell, i)).collect(),
-            adjoint: vec![[0.0; 3]; masses.len()],
+            start: (0..atoms).map(|i| state.positions.cartesian(&state.cell, i)).collect(),
+            adjoint: vec![[0.0; 3]; atoms],
         };
         Ok(())
     }
@@ -130,7 +149,7 @@ impl Objective {
     ) -> Result<(), GradientError> {
         for (sum, average) in self.sums.iter_mut().zip(&self.averages) {
             if let Some(number) = average.when.number(step, self.steps) {
-                *sum += average.of.value(number, state, masses, forces, &self.reference)?;
+                *sum += average.of.value(number, state, masses, forces, &self.reference, self.thermal)?;
             }
         }
         Ok(())
@@ -138,12 +157,7 @@ impl Objective {
 
     /// The run is over: the number, and how it depends on the averages.
     pub(super) fn finish(&mut self) -> Result<(), GradientError> {
-        let tape = Tape::new();
-        let x: Vec<Var> = self.values().into_iter().map(|x| tape.variable(x)).collect();
-        let value = (self.combine)(&x);
-        self.value = value.value();
-        let slopes = tape.gradient(value);
-        self.slopes = x.iter().map(|&x| slopes.of(x)).collect();
+        (self.value, self.slopes) = self.combined(&self.values());
         match self.value.is_finite() && self.slopes.iter().all(|x| x.is_finite()) {
             true => Ok(()),
             false => {
@@ -168,7 +182,8 @@ impl Objective {
         for (average, slope) in self.averages.iter().zip(&self.slopes) {
             if let Some(number) = average.when.number(step, self.steps) {
                 let seed = slope / average.when.count(self.steps) as f64;
-                average.of.pull(seed, number, masses, at, &mut self.reference, adjoint, forces)?;
+                let reference = &mut self.reference;
+                average.of.pull(seed, number, masses, at, reference, adjoint, forces, self.thermal)?;
             }
         }
         Ok(())
@@ -181,5 +196,17 @@ impl Objective {
                 r[k] += slope[k];
             }
         }
+    }
+
+    /// The values of all averages' observables in one state, which is the one of this number among those that are seen.
+    pub(super) fn look(
+        &self,
+        number: usize,
+        state: &State,
+        masses: &[f64],
+        forces: &Forces,
+    ) -> Result<Vec<f64>, GradientError> {
+        let value = |a: &Average| a.of.value(number, state, masses, forces, &self.reference, self.thermal);
+        self.averages.iter().map(value).collect()
     }
 }

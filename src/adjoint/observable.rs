@@ -18,7 +18,7 @@ pub enum Observable {
     /// Their sum.
     Total,
     /// The temperature, K (or ε/k_B).
-    Temperature(Thermal),
+    Temperature,
     /// The pressure (2K + tr W)/3V, kJ/mol/nm³.
     Pressure,
     /// The distance of two atoms, nm.
@@ -95,6 +95,7 @@ impl Observable {
         masses: &[f64],
         forces: &Forces,
         reference: &Reference,
+        thermal: Thermal,
     ) -> Result<f64, GradientError> {
         let State { cell, positions, velocities, .. } = state;
         let kinetic = || kinetic_energy(masses, velocities);
@@ -102,9 +103,10 @@ impl Observable {
             Self::Potential => forces.energy(),
             Self::Kinetic => kinetic(),
             Self::Total => forces.energy() + kinetic(),
-            Self::Temperature(t) => {
-                let none = "a temperature of no degrees of freedom".to_owned();
-                temperature(kinetic(), t.freedom, t.boltzmann).ok_or(GradientError::Senseless(none))?
+            Self::Temperature => {
+                let none = "there is no temperature without degrees of freedom".to_owned();
+                temperature(kinetic(), thermal.freedom, thermal.boltzmann)
+                    .ok_or(GradientError::Senseless(none))?
             }
             Self::Pressure => {
                 let [x, y, z, ..] = forces.virial;
@@ -140,7 +142,22 @@ impl Observable {
         })
     }
 
+    /// What it has of the energy and the virial by themselves: ∂A/∂U and ∂A/∂W.
+    pub(super) fn direct(&self, cell: &Cell) -> Result<Seed, GradientError> {
+        let mut seed = Seed::none();
+        match self {
+            Self::Potential | Self::Total => seed.energy = 1.0,
+            Self::Pressure => {
+                let each = 1.0 / (3.0 * volume(cell)?);
+                (0..3).for_each(|k| seed.strain[k][k] = each);
+            }
+            _ => {}
+        }
+        Ok(seed)
+    }
+
     /// Hands ∂L = `seed` times its derivatives on.
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn pull(
         &self,
         seed: f64,
@@ -150,6 +167,7 @@ impl Observable {
         reference: &mut Reference,
         adjoint: &mut Adjoint,
         forces: &mut Seed,
+        thermal: Thermal,
     ) -> Result<(), GradientError> {
         let State { cell, positions, velocities, .. } = &at.state;
         // ∂K
@@ -161,9 +179,12 @@ impl Observable {
                 }
             }
         };
-        // ∂U, of which the part in the parameters is left for later
-        let potential = |adjoint: &mut Adjoint, forces: &mut Seed| {
-            forces.energy += seed;
+        // (energies and virial are left for later)
+        let direct = self.direct(cell)?;
+        forces.energy += seed * direct.energy;
+        let strains = forces.strain.as_flattened_mut().iter_mut().zip(direct.strain.as_flattened());
+        strains.for_each(|(sum, e)| *sum += seed * e);
+        let potential = |adjoint: &mut Adjoint| {
             for (r, f) in adjoint.positions.iter_mut().zip(&at.forces) {
                 for k in 0..3 {
                     r[k] -= seed * f[k];
@@ -171,24 +192,18 @@ impl Observable {
             }
         };
         match self {
-            Self::Potential => potential(adjoint, forces),
+            Self::Potential => potential(adjoint),
             Self::Kinetic => kinetic(seed, adjoint),
             Self::Total => {
-                potential(adjoint, forces);
+                potential(adjoint);
                 kinetic(seed, adjoint);
             }
-            Self::Temperature(t) => {
+            Self::Temperature => {
                 // (the temperature of a unit of energy)
-                let one = temperature(1.0, t.freedom, t.boltzmann).unwrap_or(0.0);
+                let one = temperature(1.0, thermal.freedom, thermal.boltzmann).unwrap_or(0.0);
                 kinetic(seed * one, adjoint);
             }
-            Self::Pressure => {
-                let each = seed / (3.0 * volume(cell)?);
-                kinetic(2.0 * each, adjoint);
-                for k in 0..3 {
-                    forces.strain[k][k] += each;
-                }
-            }
+            Self::Pressure => kinetic(2.0 * seed / (3.0 * volume(cell)?), adjoint),
             Self::Distance(atoms) => derived(cell, positions, atoms, seed, adjoint, |r| distance(r)),
             Self::Angle(atoms) => derived(cell, positions, atoms, seed, adjoint, |r| angle(r)),
             Self::Dihedral(atoms) => derived(cell, positions, atoms, seed, adjoint, |r| dihedral(r)),

@@ -553,7 +553,12 @@ impl<S: Scalar> Adjoints<S> {
     /// The adjoint of `x`; zero for a constant.
     #[inline]
     pub fn of<T>(&self, x: Var<'_, S, T>) -> S {
-        if x.node == 0 { S::constant(0.0) } else { self.values[x.node as usize] }
+        self.of_node(x.node)
+    }
+    /// The adjoint of a node by its [number](Var::node): variables that were recorded first have the numbers from 1 on.
+    #[inline(always)]
+    pub fn of_node(&self, node: u32) -> S {
+        if node == 0 { S::constant(0.0) } else { self.values[node as usize] }
     }
 }
 

@@ -301,6 +301,9 @@ fn potential(entry: &Listed, catalog: &Catalog) -> String {
         let _ = write!(text, "\n{}", table(&about.params.iter().map(row).collect::<Vec<_>>(), &[]));
     }
     let _ = write!(text, "\n  source: {}\n\n", about.source);
+    if let Builder::Neural { .. } = entry.builder {
+        text += "  keys: in `md explain input`; files and formulas: docs/neural.md\n\n";
+    }
     if let Builder::Pair { .. } = entry.builder {
         text += "  keys of every pair energy: `md explain pair`\n\n";
     }
@@ -319,6 +322,7 @@ fn kind_in_words(entry: &Listed) -> &'static str {
         (EnergyKind::Improper, _) => "an energy of impropers",
         (EnergyKind::Field, _) => "an energy of single atoms",
         (EnergyKind::ManyBody, Builder::Embedding { .. }) => "a many-body energy: density and embedding",
+        (EnergyKind::ManyBody, Builder::Neural { .. }) => "a many-body energy: neural networks",
         (EnergyKind::ManyBody, _) => "a many-body energy of neighbours and angles",
         (EnergyKind::Global, _) => "an energy of a group as a whole",
     }
@@ -367,6 +371,7 @@ fn sample(entry: &Listed) -> String {
         }
         Builder::Tuple { atoms, .. } => format!("[{path}]\n{} = {row}\n", vec!["A"; atoms].join("-")),
         Builder::Triples { .. } => format!("[{path}.A-A-A]\n{lines}"),
+        Builder::Neural { .. } => format!("[{path}]\ncutoff = \"6 A\"\n"),
         Builder::Field { .. } | Builder::Global { .. } => format!("[{path}]\natoms = [\"A\"]\n{lines}"),
     }
 }
@@ -383,7 +388,7 @@ mod tests {
         for entry in catalog.entries() {
             let text = format!(
                 "[system]\n[system.lattice]\nkind = \"sc\"\ntypes = [\"A\"]\nconstant = \"9 A\"\nrepeat = [4, 4, 4]\n\
-                 [atoms.A]\nmass = \"15 u\"\ncharge = \"1 e\"\n\n{}",
+                 [atoms.A]\nmass = \"15 u\"\ncharge = \"1 e\"\nelement = \"O\"\n\n{}",
                 sample(entry)
             );
             let document =

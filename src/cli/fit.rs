@@ -15,7 +15,7 @@ use crate::input::fit::{Data, Fit as Settings};
 use crate::input::plan::Plan;
 use crate::input::reader::{Kind, quantity};
 use crate::observe::checkpoint::Fingerprint;
-use crate::observe::progress::{Mode, Progress};
+use crate::observe::progress::Progress;
 use crate::plot::scale::{moments, significant};
 use crate::plot::{Figure, Panel, Series};
 use crate::run::files;
@@ -214,7 +214,7 @@ impl Fit {
                 Saved { identity, u, optimizer, rows: Vec::new(), done: false }
             }
         };
-        let mut results = Results::new(folder, plan.echo.clone())?;
+        let mut results = Results::new(folder, plan.echo.clone(), quiet)?;
         let (training, held) = parts(&problem);
         let bounds = problem.bounds();
         let steps = self.steps.unwrap_or(settings.steps);
@@ -231,8 +231,7 @@ impl Fit {
         let stop = interrupt();
         let (clock, mut written) = (Instant::now(), Instant::now());
         let done = |now: &Saved| now.rows.len() as u64 - 1;
-        let mode = if quiet { Mode::Quiet } else { Mode::Auto };
-        let mut progress = Progress::start("fit", 0, steps, mode).resumed_at(done(&now));
+        let mut progress = Progress::start("fit", 0, steps, results.mode()).resumed_at(done(&now));
         while !now.done && done(&now) < steps {
             let late = self.max_time.is_some_and(|t| clock.elapsed() >= t);
             if late || stop.load(Ordering::Relaxed) {
@@ -266,15 +265,12 @@ impl Fit {
         let mut report =
             Report { problem: &mut problem, now: &now, known: &known, results: &mut results, reduced };
         report.write(&plan.title, [&training, &held])?;
-        let mut text =
-            report.text(&self.input.input.display().to_string(), [start, totals], [&training, &held])?;
+        let text = report.text(&self.input.input.display().to_string(), [start, totals], [&training, &held])?;
+        results.text += &text;
         self.fitted(catalog, settings, &problem, &now.u, &mut results)?;
-        if !quiet {
-            text += &results.summary();
-            if !now.done {
-                text += &self.how_to_go_on(&results);
-            }
-            say(&text)?;
+        results.told()?;
+        if !quiet && !now.done {
+            say(&self.how_to_go_on(&results))?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -19,6 +19,7 @@ mod check;
 mod energy;
 mod explain;
 mod fit;
+mod gradient;
 mod minimize;
 mod new;
 mod plot;
@@ -70,6 +71,8 @@ enum Command {
     Sensitivity(response::sensitivity::Sensitivity),
     /// Learn parameters from energies, forces and stresses
     Fit(fit::Fit),
+    /// How what comes out of a simulation depends on what went into it: derivatives through time
+    Gradient(gradient::Gradient),
     /// Write a commented input to start from
     New(new::New),
     /// Explain potentials, units or the keys of an input
@@ -157,6 +160,7 @@ pub fn main(catalog: Catalog) -> ExitCode {
         Command::Elastic(command) => command.run(&catalog),
         Command::Sensitivity(command) => command.run(&catalog),
         Command::Fit(command) => command.run(&catalog),
+        Command::Gradient(command) => command.run(&catalog),
         Command::New(command) => command.run(),
         Command::Explain(command) => command.run(&catalog),
     };

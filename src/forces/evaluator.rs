@@ -597,11 +597,12 @@ impl Evaluator {
         positions: &Positions,
         direction: &Direction,
     ) -> Vec<(Dual<f64>, bool)> {
+        self.lists.iter_mut().for_each(|near| near.follow(direction));
         let frame = frame!(self, cell, positions, true, self.method.grid, Some(*direction));
         let none = (Dual::constant(0.0), false);
         let mut charges = vec![none; self.charges.values.len()];
         let mut all = Vec::new();
-        for term in &self.terms {
+        for term in &mut self.terms {
             let TermSlopes { parameters, charges: of_atoms } = term.slopes(&frame);
             all.extend(parameters);
             for (&k, (slope, matters)) in self.charges.of_atom.iter().zip(of_atoms) {

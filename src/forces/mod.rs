@@ -14,8 +14,10 @@ pub mod embedding;
 mod evaluator;
 pub mod field;
 pub mod global;
+pub mod neural;
 mod order;
 pub mod pair;
+mod pair_slopes;
 mod parameters;
 mod shares;
 pub mod site;
@@ -28,7 +30,9 @@ mod view;
 pub use evaluator::{Charges, Evaluator, Kind, Method, ParameterSlope, Setup, parameter_names};
 pub use order::{Direction, Order, Quantity, Tangents, Values};
 pub use parameters::{ParameterTable, PreparedTable, Slot};
-pub use term::{Closest, Entry, Law, ListNeed, Prepared, Reach, Sink, Sums, Term, TermSlopes};
+pub use term::{
+    Closest, Entry, Law, ListNeed, Prepared, PreparedSlopes, Reach, Sink, Sums, Term, TermSlopes,
+};
 pub use timings::Timings;
 pub use view::{Frame, Grid, Neighborhood, Precision, View};
 

@@ -5,8 +5,9 @@
 
 use super::chunks::{Totals, each_chunk, each_rank};
 use super::order::{Order, Quantity, Single, Tangents, Values};
+use super::pair_slopes::{self, Sizes};
 use super::parameters::{ParameterTable, PreparedTable};
-use super::term::{self, Entry, Law, ListNeed, Reach, Sink, Sums, Term};
+use super::term::{self, Entry, Law, ListNeed, PreparedSlopes, Reach, Sink, Sums, Term};
 use super::view::{Frame, Grid, Neighborhood, Precision, View};
 use crate::autodiff::Dual;
 use crate::autodiff::lanes::{Element, Kernel, Lanes};
@@ -92,6 +93,8 @@ pub struct PairLaw<E: PairEnergy, F = Derived<E>> {
     partial: Vec<[Sums; 1]>,
     /// The same together with another energy.
     both: Vec<[Sums; 2]>,
+    /// The sizes of derivatives in parameters, as they were last.
+    sizes: Sizes,
     energy: PhantomData<(E, F)>,
 }
 
@@ -161,6 +164,7 @@ impl<E: PairEnergy, F: Formula> PairLaw<E, F> {
             special,
             partial: Vec::new(),
             both: Vec::new(),
+            sizes: Sizes::default(),
             energy: PhantomData,
         }
     }
@@ -400,6 +404,18 @@ impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
         self.specials::<O::One>(frame, p, sink);
     }
 
+    fn slopes_in_lanes(&mut self, frame: &Frame, p: &PreparedTable) -> Option<PreparedSlopes> {
+        let Self { types, table, list, special, sizes, .. } = self;
+        let near = &frame.lists[*list];
+        let mut slopes = pair_slopes::sum::<F>(frame, near, types, table, E::ENDING, p, sizes);
+        let n = frame.atoms.len();
+        slopes.rest = n..n + special.pairs.len();
+        if special.remainder {
+            pair_slopes::add_own::<E>(frame, types, p, &mut slopes);
+        }
+        Some(slopes)
+    }
+
     fn reach(&self) -> Option<Reach<'_>> {
         Some(self.types.reach(self.list))
     }
@@ -484,8 +500,13 @@ impl TypeTable {
     }
     /// Whether atoms of this type interact with any.
     #[inline(always)]
-    fn has(&self, kind: usize) -> bool {
+    pub fn has(&self, kind: usize) -> bool {
         self.interacts[kind]
+    }
+
+    /// Whether all pairs of types have the same parameters.
+    pub fn is_uniform(&self) -> bool {
+        self.uniform
     }
 
     /// The numbers of a first type.
@@ -708,13 +729,19 @@ impl<'a, V: Lanes> Fields<'a, V> {
         }
     }
 
+    /// Number m of the parameters of the pairs with some neighbours.
+    #[inline(always)]
+    pub fn number<X>(&self, m: usize, block: &Block<V, X>) -> V {
+        // SAFETY: so many fields there are
+        self.field(unsafe { self.of_type.add(m * self.types) }, block.entry)
+    }
+
     /// All parameters of the pairs with some neighbours.
     #[inline(always)]
     pub fn parameters<X, R: Record<V::Parameter>>(&self, block: &Block<V, X>) -> R {
         R::from_fn(
             #[inline(always)]
-            // SAFETY: so many fields there are
-            |m| self.field(unsafe { self.of_type.add(m * self.types) }, block.entry).parameter(),
+            |m| self.number(m, block).parameter(),
         )
     }
 }

@@ -153,6 +153,10 @@ impl PreparedTable {
     pub fn field(&self, row: usize, field: usize) -> f64 {
         self.values.get(row * self.width + field).copied().unwrap_or(0.0)
     }
+    /// All fields, row after row.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
     /// One row.
     #[inline(always)]
     pub fn row<R: Record<f64>>(&self, row: usize) -> R {

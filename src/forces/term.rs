@@ -11,7 +11,7 @@ use super::parameters::{ParameterTable, PreparedTable};
 use super::view::{Frame, View};
 use crate::autodiff::{Differentiable, Dual, Number, Tape, Var};
 use potentials::cutoff::Ending;
-use potentials::{Coefficient, Energy, Scalar, Vec3};
+use potentials::{Coefficient, Energy, Record, Scalar, Vec3};
 use rayon::prelude::*;
 use std::any::Any;
 use std::cell::RefCell;
@@ -55,12 +55,7 @@ impl Sums {
     }
     #[inline(always)]
     fn put(&mut self, k: usize, x: f64) {
-        // the sum and its rounding error (Knuth)
-        let a = self.high[k];
-        let sum = a + x;
-        let b = sum - a;
-        self.high[k] = sum;
-        self.low[k] += (a - (sum - b)) + (x - b);
+        add_exactly(&mut self.high[k], &mut self.low[k], x);
     }
     /// Adds an energy (or its tangent).
     #[inline(always)]
@@ -96,6 +91,15 @@ impl Sums {
             *a += b;
         }
     }
+}
+
+/// Adds x to a sum, and the rounding error of that to another (Knuth).
+#[inline(always)]
+pub(super) fn add_exactly(high: &mut f64, low: &mut f64, x: f64) {
+    let (a, sum) = (*high, *high + x);
+    let b = sum - a;
+    *high = sum;
+    *low += (a - (sum - b)) + (x - b);
 }
 
 /// Which neighbour list a law reads.
@@ -160,6 +164,11 @@ pub trait Law: Send + Sync + 'static {
     fn fused<O: Order>(&mut self, frame: &Frame, p: &PreparedTable, sink: &mut Sink)
     where
         Self: Sized;
+
+    /// Derivatives in the prepared parameters, where there is a kernel for them; `None` where a tape must do.
+    fn slopes_in_lanes(&mut self, _: &Frame, _: &PreparedTable) -> Option<PreparedSlopes> {
+        None
+    }
 
     /// Whether it is a function of vectors between atoms, so that moving all of them alike changes nothing. Where that
     /// is not so by construction, it may still be found out.
@@ -237,6 +246,18 @@ pub struct TermSlopes {
     pub charges: Vec<(Dual<f64>, bool)>,
 }
 
+/// What [`Law::slopes_in_lanes`] has: derivatives of the energy with their change along the frame's direction.
+pub struct PreparedSlopes {
+    /// In the fields of all rows of prepared parameters, row after row.
+    pub prepared: Vec<Dual<f64>>,
+    /// Which rows take part in anything.
+    pub used: Vec<bool>,
+    /// In the charges of all atoms, and whether they take part; empty where there are none.
+    pub charges: Vec<(Dual<f64>, bool)>,
+    /// Which items are not among these.
+    pub rest: Range<usize>,
+}
+
 /// Of how many pieces sums of derivatives in parameters are made at most.
 const PIECES: usize = 256;
 
@@ -269,7 +290,7 @@ pub trait Term: Any + Send + Sync {
     fn tangents(&mut self, frame: &Frame, sink: &mut Sink);
     /// ∂E/∂θ of its parameters and ∂E/∂q of all atoms (with what follows for the charges that were given), and how they
     /// change along the frame's [direction](Frame::direction).
-    fn slopes(&self, frame: &Frame) -> TermSlopes;
+    fn slopes(&mut self, frame: &Frame) -> TermSlopes;
     /// Adds how energy, forces and virial change while its parameters change at these rates, and the charges of atoms at
     /// theirs. (Energies: one is appended.)
     fn responses(&self, frame: &Frame, parameters: &[f64], charges: &[f64], out: &mut Forces);
@@ -361,9 +382,12 @@ impl<L: Law> Term for Entry<L> {
     fn tangents(&mut self, frame: &Frame, sink: &mut Sink) {
         self.law.fused::<Tangents>(frame, &self.prepared, sink);
     }
-    fn slopes(&self, frame: &Frame) -> TermSlopes {
+    fn slopes(&mut self, frame: &Frame) -> TermSlopes {
+        let atoms = frame.atoms.len();
+        let lanes = self.law.slopes_in_lanes(frame, &self.prepared);
         // Items are recorded some at a time: all of them on one tape would take as much memory as there is.
-        let (n, atoms) = (self.law.items(frame.atoms.len()), frame.atoms.len());
+        let rest = lanes.as_ref().map_or(0..self.law.items(atoms), |lanes| lanes.rest.clone());
+        let n = rest.len();
         let (values, q) = (self.parameters.values(), frame.charges);
         let each = n.div_ceil(PIECES).max(64);
         let piece = |k: usize| -> TermSlopes {
@@ -382,7 +406,7 @@ impl<L: Law> Term for Entry<L> {
             let strain = frame.direction.filter(|d| d.strains()).map(|d| d.strain.map(|e| e.map(rate)));
             let view = View { frame, moves: Some(&moves), strain };
             let prepared = self.parameters.prepared::<L::Energy, Var<Dual<f64>>>(&theta);
-            let items = k * each..((k + 1) * each).min(n);
+            let items = rest.start + k * each..rest.start + ((k + 1) * each).min(n);
             let e = self.law.total::<Var<Dual<f64>>, Var<Dual<f64>>>(&view, &prepared, &charges, items);
             let (adjoints, known) = (tape.gradient(e), tape.dependencies(e));
             let slope = |x: &Var<Dual<f64>>| (adjoints.of(*x), known[x.node() as usize]);
@@ -398,6 +422,24 @@ impl<L: Law> Term for Entry<L> {
         for piece in &pieces {
             sum.parameters.iter_mut().zip(&piece.parameters).for_each(add);
             sum.charges.iter_mut().zip(&piece.charges).for_each(add);
+        }
+        if let Some(lanes) = lanes {
+            // from prepared parameters to the user's numbers
+            let tape = Tape::<Dual<f64>>::new();
+            let theta: Vec<_> = values.iter().map(|x| tape.variable(Dual::passive(*x))).collect();
+            let prepared = self.parameters.prepared::<L::Energy, Var<Dual<f64>>>(&theta);
+            let width = self.prepared.width();
+            let mut total = Var::constant(0.0);
+            for (row, p) in prepared.iter().enumerate().filter(|(row, _)| lanes.used[*row]) {
+                for m in 0..width {
+                    let slope = lanes.prepared[row * width + m];
+                    total = total + p.field(m) * <Var<Dual<f64>> as Differentiable>::lifted(slope);
+                }
+            }
+            let (adjoints, known) = (tape.gradient(total), tape.dependencies(total));
+            let theta: Vec<_> = theta.iter().map(|x| (adjoints.of(*x), known[x.node() as usize])).collect();
+            sum.parameters.iter_mut().zip(&theta).for_each(add);
+            sum.charges.iter_mut().zip(&lanes.charges).for_each(add);
         }
         sum
     }

@@ -34,6 +34,11 @@ pub(super) fn symbol(z: i64) -> Option<&'static str> {
     }
 }
 
+/// The atomic number of the element with that symbol.
+pub(super) fn number(symbol: &str) -> Option<usize> {
+    ELEMENTS.iter().position(|e| e.0 == symbol).map(|k| k + 1)
+}
+
 /// The standard atomic weight of the element with that symbol, in u.
 pub(super) fn mass(symbol: &str) -> Option<f64> {
     ELEMENTS.iter().find(|e| e.0 == symbol).map(|e| e.1)
@@ -57,5 +62,6 @@ mod tests {
         }
         assert_eq!(mass("Fe"), Some(55.845));
         assert_eq!(mass("OW"), None);
+        assert_eq!((number("H"), number("Si"), number("X")), (Some(1), Some(14), None));
     }
 }

@@ -6,7 +6,9 @@
 //! | [`gro`] | any number of decimals | any number of decimals | fixed digits | up to 5 bytes, with residues | yes | any |
 //! | [`xtc`] | 1995 and 2023 | the same | multiples of 1/precision | no | no | any |
 //!
-//! All give and take a [`Frame`], in nm and ps or in reduced units. A file that is cut short or broken
+//! [`n2p2`] reads and writes potentials.
+//!
+//! All others give and take a [`Frame`], in nm and ps or in reduced units. A file that is cut short or broken
 //! gives a [`FormatError`] with its line, and never a part of a system.
 //!
 //! ```
@@ -26,6 +28,7 @@
 mod elements;
 mod frame;
 pub mod gro;
+pub mod n2p2;
 mod text;
 pub mod xtc;
 pub mod xyz;

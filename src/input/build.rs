@@ -54,6 +54,7 @@ pub(super) struct Model<'a> {
     pub atoms: Atoms,
     pub topology: Topology,
     pub positions: &'a Positions,
+    pub cell: &'a Cell,
     pub periodic: bool,
     /// The kind of molecule of each atom, if there are kinds.
     pub molecule_names: Vec<Option<String>>,
@@ -156,7 +157,7 @@ fn no_type(document: &Document, name: &str, place: &Place, known: &[String]) -> 
 }
 
 /// A diagnostic for a structure file.
-fn of_file(error: &FormatError, place: &Place) -> Diagnostic {
+pub(super) fn of_file(error: &FormatError, place: &Place) -> Diagnostic {
     let Some(path) = error.path() else {
         return Diagnostic::error(error.to_string()).at(place.clone(), "");
     };
@@ -258,7 +259,7 @@ fn is_file(document: &Document, file: &Located<PathBuf>) -> Result<(), Reported>
     Err(document.report(Diagnostic::error(message).at(file.place.clone(), "").help(help)))
 }
 
-fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
+fn build(document: &Document, mut raw: Raw) -> Result<Plan, Reported> {
     let frame_units = if raw.units == UnitSystem::Lj { FrameUnits::Reduced } else { FrameUnits::Nanometre };
     let (frame, structure_place) = structure(document, &raw, frame_units)?;
     let (cell, points) = cell(document, &raw, &frame, &structure_place)?;
@@ -298,6 +299,7 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
         document,
         topology: members.topology,
         positions: &positions,
+        cell: &cell,
         periodic: cell.periodic().contains(&true),
         molecule_names: members.names,
         atoms,
@@ -309,6 +311,7 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
     few_enough_neighbors(document, &raw, &cell, n, range + skin)?;
     let fit = super::fit::resolve(document, &raw, &terms, &charges)?;
     let (stages, output) = (stages(document, &raw, n)?, output(&model, &raw, &labels)?);
+    let gradient = raw.gradient.take().map(|g| g.meant(&model)).transpose()?;
     remarks(document, &raw, &model.atoms);
     remarks_on_charges(document, &raw, model.periodic);
 
@@ -348,6 +351,7 @@ fn build(document: &Document, raw: Raw) -> Result<Plan, Reported> {
         output,
         response: raw.response,
         fit,
+        gradient,
         echo: String::new(),
         warnings: Diagnostics::new(),
     })
@@ -1098,7 +1102,7 @@ fn stages(document: &Document, raw: &Raw, atoms: usize) -> Result<Vec<Stage>, Re
     let one = |(k, s): (usize, &raw::Stage)| Stage {
         name: s.name.as_ref().map_or_else(|| format!("stage {}", k + 1), |n| n.value.clone()),
         steps: *s.steps as u64,
-        task: s.task.value.clone(),
+        task: s.task.value,
         velocities: s.velocities.as_ref().map(|v| v.value),
         remove_drift: s.remove_drift.as_ref().map_or(s.velocities.is_some(), |r| r.value),
         energies_every: s.energies.as_ref().map_or(raw.output.energies, |e| e.value) as u64,

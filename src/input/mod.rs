@@ -6,6 +6,8 @@
 
 mod build;
 pub mod fit;
+pub mod gradient;
+mod neural;
 pub mod plan;
 mod raw;
 pub mod reader;

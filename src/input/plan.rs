@@ -1,6 +1,7 @@
 //! What an input means: everything a run needs, checked.
 
 use super::fit::Fit;
+use super::gradient::Gradient;
 use super::report::Diagnostics;
 use super::response::Response;
 use crate::forces::Setup;
@@ -40,6 +41,8 @@ pub struct Plan {
     pub response: Response,
     /// What is learned from data, if anything.
     pub fit: Option<Fit>,
+    /// What is differentiated through the last stage.
+    pub gradient: Option<Gradient>,
     /// The input with every default filled in: the text of `run.toml`.
     pub echo: String,
     /// What is odd but not wrong.
@@ -66,7 +69,7 @@ pub struct Stage {
 }
 
 /// What a stage does.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Task {
     /// Velocity Verlet at constant energy.
     VelocityVerlet {

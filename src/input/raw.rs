@@ -4,6 +4,7 @@
 //! ([`keys`]), so that the documentation cannot drift away from what is read.
 
 use super::fit::Written as Fit;
+use super::neural::Neural;
 use super::reader::{
     Document, Either, KeyDoc, List, Located, Placed, Presence, Quantity, Reported, Section, Text, array,
     boolean, either, float, integer, list, one_of, path, placed, quantity, text, word,
@@ -35,6 +36,8 @@ pub struct Raw {
     pub output: Output,
     pub response: Response,
     pub fit: Option<Fit>,
+    /// `[gradient]`
+    pub gradient: Option<super::gradient::Raw>,
 }
 
 /// `[system]`
@@ -93,6 +96,8 @@ pub struct Energy {
     pub rows: Vec<Row>,
     /// Which atoms, of fields and groups.
     pub atoms: Option<Located<Vec<Located<String>>>>,
+    /// What makes a network.
+    pub neural: Option<Neural>,
 }
 
 /// Where an interaction ends.
@@ -211,6 +216,7 @@ fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>)
     let output = output(&root);
     let response = super::response::read(&root);
     let fit = super::fit::read(&root);
+    let gradient = super::gradient::read(&root);
     root.finish();
     Ok(Raw {
         title: title?.value,
@@ -228,6 +234,7 @@ fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>)
         output: output?,
         response: response?,
         fit: fit?,
+        gradient: gradient?,
     })
 }
 
@@ -464,6 +471,7 @@ fn energy(listed: &Listed, place: Place, t: &Section) -> Result<Energy, Reported
         types: Vec::new(),
         rows: Vec::new(),
         atoms: None,
+        neural: None,
     };
     let group = || {
         t.read("atoms", names(), "which: \"all\", types, molecules, or numbers such as \"1-10\"").optional()
@@ -521,6 +529,7 @@ fn energy(listed: &Listed, place: Place, t: &Section) -> Result<Energy, Reported
             }
             failed.map_or(Ok(()), Err)?;
         }
+        Builder::Neural { .. } => energy.neural = Some(super::neural::read(t)?),
         Builder::Field { .. } | Builder::Global { .. } => {
             let (group, row) = (group(), row(params, "", t, false));
             energy.common = Some(row?);

@@ -1,6 +1,7 @@
 //! The terms of the energy, from the tables of an input.
 
 use super::build::Model;
+use super::neural;
 use super::raw::{Cutoff, Energy, MixingRule, Raw, Row};
 use super::reader::{Located, Reported, toml_key};
 use super::report::Diagnostic;
@@ -53,6 +54,11 @@ pub(super) fn build(model: &Model, raw: &Raw, joined: &Joined) -> Result<Vec<Box
             Builder::Global { build } => {
                 let table = common(about.params, energy);
                 terms.push(build(name, table, chosen(model, energy)?));
+            }
+            Builder::Neural { build } => {
+                if let Some(keys) = &energy.neural {
+                    terms.push(neural::build(model, raw, energy, keys, build)?);
+                }
             }
             Builder::Tuple { .. } => {}
         }

@@ -299,7 +299,7 @@ pub struct MemoryError {
 /// Advances a system in time.
 ///
 /// A step begins with the forces at hand, evaluates new ones once, and ends with these. What it does to each atom is
-/// written for any [`Scalar`](potentials::Scalar): the backward pass through both parts is derived from it. (Rounding to
+/// written for any [`Scalar`]: the backward pass through both parts is derived from it. (Rounding to
 /// the grids of positions and momenta is differentiated as the identity.)
 ///
 /// The quantity potential + kinetic energy + [`reservoir`](Integrator::reservoir) is conserved but for the

@@ -8,27 +8,17 @@
 //! where the next begins: it holds a whole number of their lives, unless that takes too long (in a crystal lists may
 //! live for ever).
 
-use super::{
-    Method, RunError, begin, breakdown, conserves_momentum, farthest, freedom, term_names, too_fast,
-};
-use crate::forces::{Evaluator, ForceSource, Forces};
-use crate::input::plan::{Plan, Stage};
-use crate::integrate::minimize::Until;
-use crate::integrate::{Integrator, Motion, StepError};
-use crate::system::{Atoms, State};
-use std::ops::ControlFlow;
-use std::sync::Arc;
+use super::last_stage::{LastStage, broken};
+use super::{RunError, breakdown, farthest, term_names, too_fast};
+use crate::input::plan::Plan;
+use crate::integrate::Motion;
+use crate::observe::progress::Mode;
 use std::time::{Duration, Instant};
 
 /// A system whose steps are timed.
 pub struct Benchmark {
-    atoms: Arc<Atoms>,
-    state: State,
-    forces: Forces,
-    evaluator: Evaluator,
+    last: LastStage,
     names: Vec<String>,
-    stage: Stage,
-    integrator: Box<dyn Integrator>,
     farthest: f64,
 }
 
@@ -53,51 +43,20 @@ impl Benchmark {
     /// # Errors
     /// A plan whose last stage is none that integrates, or whose earlier stages cannot be carried out.
     pub fn start(plan: Plan) -> Result<Self, RunError> {
-        let Plan { atoms, mut state, setup, mut stages, boltzmann, seed, .. } = plan;
-        let last = stages.pop().ok_or(RunError::NoStages)?;
-        let Method::Dynamics(integrator) = Method::of(&last, boltzmann, seed)? else {
-            return Err(RunError::NoDynamics { stage: last.name });
-        };
-        let names = term_names(&setup.terms);
-        let mut evaluator = Evaluator::new(setup).map_err(RunError::Forces)?;
-        let mut forces = Forces::default();
-        let momentum = evaluator
-            .evaluate(&state.cell, &state.positions, &mut forces)
-            .and_then(|()| conserves_momentum(&mut evaluator, &state))
-            .map_err(|error| broken(&last, 0, StepError::Forces { step: 0, error }))?;
-        let masses = &atoms.masses;
-        for (k, stage) in stages.iter().enumerate() {
-            let freedom = freedom(stage, atoms.len(), momentum);
-            begin(stage, k, &mut state, masses, boltzmann, seed, freedom)?;
-            let mut motion = Motion::resume(&mut state, masses, &mut evaluator, &mut forces)
-                .map_err(|error| broken(stage, 0, error))?;
-            let carried_out = match Method::of(stage, boltzmann, seed)? {
-                Method::Dynamics(mut integrator) => {
-                    motion.forces_only = true;
-                    (0..stage.steps).try_for_each(|_| integrator.step(&mut motion))
-                }
-                Method::Minimization(mut minimizer, force) => {
-                    let until = Until { force, steps: stage.steps };
-                    minimizer.go_on(&mut motion, &until, &mut |_| ControlFlow::Continue(())).map(drop)
-                }
-            };
-            let carried_out = carried_out.and_then(|()| motion.complete());
-            carried_out.map_err(|error| broken(stage, state.step, error))?;
-        }
-        let freedom = freedom(&last, atoms.len(), momentum);
-        begin(&last, stages.len(), &mut state, masses, boltzmann, seed, freedom)?;
-        let farthest = farthest(&evaluator);
-        Ok(Self { atoms, state, forces, evaluator, names, stage: last, integrator, farthest })
+        let names = term_names(&plan.setup.terms);
+        let last = LastStage::reach(plan, Mode::Quiet)?;
+        let farthest = farthest(&last.evaluator);
+        Ok(Self { last, names, farthest })
     }
 
     /// Number of atoms.
     pub fn atoms(&self) -> usize {
-        self.atoms.len()
+        self.last.atoms.len()
     }
 
     /// The time step in ps (or τ).
     pub fn time_step(&self) -> f64 {
-        self.integrator.time_step()
+        self.last.integrator.time_step()
     }
 
     /// Takes steps for that long, and then until a neighbour list is built, but not for more than twice as long.
@@ -105,7 +64,8 @@ impl Benchmark {
     /// # Errors
     /// A system that breaks down.
     pub fn sample(&mut self, least: Duration) -> Result<Sample, RunError> {
-        let Self { atoms, state, forces, evaluator, names, stage, integrator, farthest } = self;
+        let Self { last, names, farthest } = self;
+        let LastStage { atoms, state, forces, evaluator, stage, integrator, .. } = last;
         evaluator.timings_mut().reset();
         let mut motion = Motion::resume(state, &atoms.masses, evaluator, forces)
             .map_err(|error| broken(stage, 0, error))?;
@@ -149,12 +109,6 @@ impl Benchmark {
     }
 }
 
-/// A stage that broke down after step `now`.
-fn broken(stage: &Stage, now: u64, error: StepError) -> RunError {
-    let (step, what) = breakdown::in_words(&error, now);
-    Box::new(breakdown::Breakdown::at_start(&stage.name, step, what)).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,9 +144,9 @@ mod tests {
     fn phases_add_up_and_steps_are_taken() {
         let mut benchmark = Benchmark::start(plan(STAGES)).unwrap();
         assert_eq!((benchmark.atoms(), benchmark.time_step()), (108, 0.004));
-        assert_eq!(benchmark.state.step, 5, "the stage before the last one was carried out");
+        assert_eq!(benchmark.last.state.step, 5, "the stage before the last one was carried out");
         let sample = benchmark.sample(Duration::from_millis(3)).unwrap();
-        assert_eq!(benchmark.state.step, 5 + sample.steps);
+        assert_eq!(benchmark.last.state.step, 5 + sample.steps);
         let names: Vec<&str> = sample.phases.iter().map(|(name, _)| &**name).collect();
         assert_eq!(
             names,
@@ -202,7 +156,7 @@ mod tests {
         assert!(sample.time >= Duration::from_millis(3));
         // (a sample of no time is a step, which the evaluator has seen)
         let step = benchmark.sample(Duration::ZERO).unwrap();
-        assert_eq!((step.steps, benchmark.evaluator.timings().evaluations), (1, 1));
+        assert_eq!((step.steps, benchmark.last.evaluator.timings().evaluations), (1, 1));
     }
 
     #[test]

@@ -27,11 +27,13 @@
 pub mod benchmark;
 mod breakdown;
 mod folder;
+mod last_stage;
 mod observers;
 mod statistics;
 mod summary;
 
 pub use breakdown::Breakdown;
+pub use last_stage::LastStage;
 pub use observers::{instant_pressure, term_names};
 pub use statistics::{Average, average, slope};
 pub use summary::{Drift, Ending, Minimized, Summary, Times, Verdict};
@@ -918,21 +920,36 @@ impl Method {
     fn of(stage: &Stage, boltzmann: f64, seed: u64) -> Result<Self, RunError> {
         let of_stage = |error| RunError::Parameter { stage: stage.name.clone(), error };
         Ok(match stage.task {
-            Task::VelocityVerlet { time_step } => {
-                Self::Dynamics(Box::new(VelocityVerlet::new(time_step).map_err(of_stage)?))
-            }
-            Task::Langevin { time_step, temperature, friction } => {
-                let integrator = Langevin::new(time_step, friction, temperature, boltzmann, seed);
-                Self::Dynamics(Box::new(integrator.map_err(of_stage)?))
-            }
             Task::Fire { force, longest_move, time_step } => {
                 Self::Minimization(Box::new(Fire::new(time_step, longest_move).map_err(of_stage)?), force)
             }
             Task::Lbfgs { force, longest_move, memory } => {
                 Self::Minimization(Box::new(Lbfgs::new(memory, longest_move).map_err(of_stage)?), force)
             }
+            Task::VelocityVerlet { .. } | Task::Langevin { .. } => {
+                let made = integrator(&stage.task, boltzmann, seed).ok_or(RunError::NoStages)?;
+                Self::Dynamics(made.map_err(of_stage)?)
+            }
         })
     }
+}
+
+/// The integrator of a task; none of one that minimises.
+pub fn integrator(
+    task: &Task,
+    boltzmann: f64,
+    seed: u64,
+) -> Option<Result<Box<dyn Integrator>, BadParameter>> {
+    Some(match *task {
+        Task::VelocityVerlet { time_step } => {
+            VelocityVerlet::new(time_step).map(|i| Box::new(i) as Box<dyn Integrator>)
+        }
+        Task::Langevin { time_step, temperature, friction } => {
+            let langevin = Langevin::new(time_step, friction, temperature, boltzmann, seed);
+            langevin.map(|i| Box::new(i) as Box<dyn Integrator>)
+        }
+        Task::Fire { .. } | Task::Lbfgs { .. } => return None,
+    })
 }
 
 /// Degrees of freedom in a stage; `momentum`: whether the energy leaves the total momentum alone.

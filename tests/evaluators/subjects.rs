@@ -5,6 +5,10 @@ use md::catalog::{Builder, Ending, EnergyKind, Listed, joints};
 use md::forces::pair::{Special, TypePairs};
 use md::forces::triplet::TypeTriples;
 use md::forces::{Charges, Evaluator, Method, ParameterTable, Setup, Slot, Term};
+use md::potentials::many_body::neural::{
+    Activation, CutoffFunction, CutoffKind, Layer, Network, Normalization, Perceptron, Scaling, Shape,
+    Statistics, SymmetryFunction,
+};
 use md::potentials::{Mixing, Param, Range, Source};
 use md::system::{Atoms, Cell, Positions};
 use std::sync::Arc;
@@ -86,6 +90,65 @@ pub struct Subject {
     table: ParameterTable,
     /// For pairs of types.
     cutoffs: Vec<f64>,
+    /// Of networks.
+    network: Option<Network>,
+}
+
+/// The element of each type in networks.
+pub const ELEMENTS: [usize; TYPES] = [0, 1, 0];
+
+/// A network of two elements with functions of all kinds and several cut-offs, in ångström and an energy of its own. Its
+/// corners are where its functions end.
+fn network(random: &mut Random) -> (Network, Vec<f64>) {
+    let cutoffs = [5.0, 5.6];
+    let mut functions = Vec::new();
+    let mut add = |center, neighbors, shape, [eta, shift, cutoff]: [f64; 3]| {
+        functions.push(SymmetryFunction { center, neighbors, shape, eta, shift, cutoff });
+    };
+    for center in 0..2 {
+        for a in 0..2 {
+            add(center, [a, a], Shape::Radial, [0.1, 0.0, cutoffs[1]]);
+            add(center, [a, a], Shape::Radial, [0.8, 3.0, cutoffs[center]]);
+            for b in a..2 {
+                let [c, d] = if a == b { cutoffs } else { [cutoffs[0]; 2] };
+                add(center, [a, b], Shape::Wide { lambda: 1.0, zeta: 1.0 }, [0.02, 0.0, c]);
+                add(center, [a, b], Shape::Wide { lambda: -1.0, zeta: 4.0 }, [0.02, 0.0, c]);
+                add(center, [a, b], Shape::Narrow { lambda: -0.9, zeta: 2.5 }, [0.01, 1.0, d]);
+                add(center, [a, b], Shape::Narrow { lambda: 1.0, zeta: 1.0 }, [0.0, 0.0, c]);
+            }
+        }
+    }
+    functions.sort_by(SymmetryFunction::order);
+    let statistics = functions.iter().map(|_| {
+        let [min, mean, max] = [0.0, 0.4, 1.5].map(|x| x + random.within(0.0, 0.3));
+        Statistics { min, max, mean, sigma: random.within(0.5, 1.0) }
+    });
+    let statistics = statistics.collect();
+    let layer = |nodes, activation| Layer { nodes, activation };
+    let perceptron = |center, nodes| Perceptron {
+        inputs: functions.iter().filter(|f| f.center == center).count(),
+        layers: vec![
+            layer(nodes, Activation::Tanh),
+            layer(2, Activation::Softplus),
+            layer(1, Activation::Linear),
+        ],
+        normalized: false,
+    };
+    let network = Network {
+        elements: ["H", "O"].map(String::from).to_vec(),
+        perceptrons: vec![perceptron(0, 3), perceptron(1, 2)],
+        functions,
+        ending: CutoffFunction { kind: CutoffKind::Poly2, inner: 0.2 },
+        scaling: Scaling::Sigma,
+        range: [-0.3, 0.4],
+        statistics,
+        normalization: Some(Normalization { mean_energy: -3.0, energy: 0.5, length: 1.7 }),
+        atom_energies: vec![-1.0, 2.0],
+        length_unit: 0.1,
+        energy_unit: 30.0,
+    };
+    let corners = cutoffs.iter().flat_map(|c| [0.1 * c, 0.02 * c]).collect();
+    (network, corners)
 }
 
 /// The endings that an energy can have.
@@ -143,7 +206,17 @@ impl Subject {
         let params = about.params;
         let cut = matches!(listed.builder, Builder::Pair { .. } | Builder::Embedding { .. });
         let mut table = ParameterTable::new(params.len() + if cut { 2 } else { 0 });
-        if cut {
+        let mut networks = None;
+        if let Builder::Neural { .. } = listed.builder {
+            let (network, corners) = network(&mut random);
+            for label in network.labels() {
+                let weight = Slot::Value(table.number(label, random.within(-1.0, 1.0)));
+                table.row(&[weight]);
+            }
+            spacing.reach = corners.iter().copied().fold(0.0, f64::max);
+            spacing.corners.fill(corners);
+            networks = Some(network);
+        } else if cut {
             spacing.reach = cutoff(0, 0).0;
             let by_type = params.iter().any(|p| p.mixing != Mixing::Explicit)
                 && params.iter().all(|p| p.mixing != Mixing::Explicit || p.source == Source::Cutoff);
@@ -236,7 +309,7 @@ impl Subject {
             corners.sort_by(f64::total_cmp);
             corners.dedup_by(|a, b| (*a - *b).abs() < 1e-12);
         }
-        Subject { name, listed, ending, spacing, table, cutoffs }
+        Subject { name, listed, ending, spacing, table, cutoffs, network: networks }
     }
 
     /// Whether it is ended at a cut-off.
@@ -283,7 +356,10 @@ impl Subject {
     pub fn has_list(&self) -> bool {
         matches!(
             self.listed.builder,
-            Builder::Pair { .. } | Builder::Embedding { .. } | Builder::Triples { .. }
+            Builder::Pair { .. }
+                | Builder::Embedding { .. }
+                | Builder::Triples { .. }
+                | Builder::Neural { .. }
         )
     }
     /// The system to test it with in the cell of this name.
@@ -345,6 +421,9 @@ impl Subject {
                 build(name, table, &atoms)
             }
             Builder::Global { build } => build(name, table, system.group.clone()),
+            Builder::Neural { build } => {
+                build(name, self.network.clone().unwrap(), table.values(), ELEMENTS.to_vec())
+            }
         }
     }
 }

@@ -201,6 +201,7 @@ impl Visitor for Search<'_> {
     fn embedding<E: EmbeddingEnergy>(&mut self) {}
     fn triplet<E: TripletEnergy>(&mut self) {}
     fn site<E: SiteEnergy>(&mut self) {}
+    fn neural(&mut self) {}
     fn global<E: GlobalEnergy>(&mut self) {}
 }
 

@@ -57,6 +57,12 @@ pub(super) const SYSTEMS: &[System] = &[
         input: || crystal(include_str!("../../../inputs/silicon.toml"), "[20, 20, 10]"),
     },
     System {
+        name: "neural",
+        about: "4,096 atoms of a silicon crystal, a neural network over 14 symmetry functions, cut off at 5.2 Å",
+        usual: false,
+        input: neural,
+    },
+    System {
         name: "chains",
         about: "320 bead-spring chains of 100 beads in a melt (Kremer–Grest), Langevin",
         usual: false,
@@ -94,6 +100,16 @@ fn lennard_jones(n: usize) -> Input {
 /// The crystal of an input, warmed for fewer steps.
 fn crystal(text: &'static str, repeat: &str) -> Input {
     Input { text, set: set(&[("system.lattice.repeat", repeat), ("stage[0].steps", "20")]), file: None }
+}
+
+/// A crystal with a network that is not trained.
+fn neural() -> Input {
+    let set = set(&[
+        ("system.lattice.repeat", "[8, 8, 8]"),
+        ("many-body.neural.radial", "8"),
+        ("many-body.neural.zetas", "[1.0, 4.0, 16.0]"),
+    ]);
+    Input { text: include_str!("../../../inputs/neural-silicon.toml"), set, file: None }
 }
 
 /// Copies of the water of the input, whose molecules are at their temperature and only need to part company.

@@ -22,7 +22,7 @@ pub(in crate::cli) struct Elastic {
 impl Elastic {
     pub(in crate::cli) fn run(self, catalog: &Catalog) -> Outcome {
         let check = self.check;
-        self.asked.carry_out(catalog, "elastic", move |ready, response| {
+        self.asked.at_rest(catalog, "elastic", move |ready, response| {
             ready.point().volume().map_err(failed)?;
             ready.settle(&response.elastic.rest)?;
             let found = ready.elastic()?;
@@ -36,7 +36,7 @@ impl Elastic {
     }
 }
 
-impl Ready {
+impl Ready<'_> {
     /// The matrices, in print and as a table.
     fn constants(&mut self, found: &Found) -> Result<(), Failure> {
         let (unit, by) = self.pressure_unit();
@@ -45,12 +45,12 @@ impl Ready {
         let small = 1e-9 * found.constants.amax();
         let clean = |x: f64| if x.abs() < small { 0.0 } else { x };
         let pressure = -(found.stress[0] + found.stress[1] + found.stress[2]) / 3.0;
-        self.text += &format!("  pressure  {} {unit}\n", significant(clean(pressure) * by, 5));
+        self.results.text += &format!("  pressure  {} {unit}\n", significant(clean(pressure) * by, 5));
         let mut stress = vec![vec!["stress".to_owned()], vec![unit.to_owned()]];
         stress[0].extend(["xx", "yy", "zz", "yz", "xz", "xy"].map(String::from));
         stress[1].extend(found.stress.map(|s| fixed(clean(s) * by, digits + 2)));
-        self.text += &table(&stress, &[1, 2, 3, 4, 5, 6]);
-        self.text += &format!("  elastic constants with atoms free to follow ({unit})\n");
+        self.results.text += &table(&stress, &[1, 2, 3, 4, 5, 6]);
+        self.results.text += &format!("  elastic constants with atoms free to follow ({unit})\n");
         let rows = |matrix: &nalgebra::Matrix6<f64>| -> Vec<Vec<String>> {
             let mut rows = vec![vec![String::new()]];
             rows[0].extend((1..=6).map(|k| k.to_string()));
@@ -64,14 +64,14 @@ impl Ready {
             }
             rows
         };
-        self.text += &table(&rows(&found.constants), &[1, 2, 3, 4, 5, 6]);
+        self.results.text += &table(&rows(&found.constants), &[1, 2, 3, 4, 5, 6]);
         let shift = (found.constants - found.unrelaxed).amax();
         if shift > small {
-            self.text += &format!("  and with atoms strained like a continuum ({unit})\n");
-            self.text += &table(&rows(&found.unrelaxed), &[1, 2, 3, 4, 5, 6]);
+            self.results.text += &format!("  and with atoms strained like a continuum ({unit})\n");
+            self.results.text += &table(&rows(&found.unrelaxed), &[1, 2, 3, 4, 5, 6]);
         }
         if found.asymmetry > 1e-4 * found.constants.amax() {
-            self.text += &format!(
+            self.results.text += &format!(
                 "  the stress is no pressure alone: constants that should be equal differ by up to {} {unit}\n",
                 significant(found.asymmetry * by, 3)
             );
@@ -103,9 +103,9 @@ impl Ready {
                 row("bulk", [bulk.voigt, bulk.reuss, k]),
                 row("shear", [shear.voigt, shear.reuss, g]),
             ];
-            self.text += &table(&rows, &[1, 2, 3]);
+            self.results.text += &table(&rows, &[1, 2, 3]);
             let anisotropy = 5.0 * shear.voigt / shear.reuss + bulk.voigt / bulk.reuss - 6.0;
-            self.text += &format!(
+            self.results.text += &format!(
                 "  Young's modulus {} {unit}, Poisson's ratio {}; universal anisotropy {}\n",
                 number(young),
                 significant(poisson, 4),
@@ -113,7 +113,7 @@ impl Ready {
             );
         }
         let stiffnesses = found.stiffnesses();
-        self.text += &match stiffnesses[0] > 0.0 {
+        self.results.text += &match stiffnesses[0] > 0.0 {
             true => format!(
                 "  stable: the softest strain has a stiffness of {} {unit}\n",
                 significant(stiffnesses[0] * by, 4)
@@ -159,14 +159,15 @@ impl Ready {
             }
         }
         self.state = start;
-        self.text += &format!("  differences of the stress agree to {worst:.1e} of the largest constant");
-        self.text += &match left_out {
+        self.results.text +=
+            &format!("  differences of the stress agree to {worst:.1e} of the largest constant");
+        self.results.text += &match left_out {
             0 => "\n".to_owned(),
             n => format!(" ({n} of 36 are too uncertain)\n"),
         };
         match worst <= 1e-4 {
             true => Ok(()),
-            false => Err(Failure::failed(format!("{}  elastic constants are WRONG", self.text))),
+            false => Err(Failure::failed(format!("{}  elastic constants are WRONG", self.results.text))),
         }
     }
 

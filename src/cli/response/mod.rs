@@ -4,9 +4,9 @@ pub(super) mod elastic;
 pub(super) mod modes;
 pub(super) mod sensitivity;
 
-use super::results::{Results, exact};
-use super::run::{directory, interrupt};
-use super::{Failure, How, Input, say, tell};
+use super::results::{Asked, Results, exact};
+use super::run::interrupt;
+use super::{Failure, tell};
 use crate::catalog::Catalog;
 use crate::forces::Evaluator;
 use crate::formats::{AtomLabel, Format, Frame, FrameUnits, Precision, writer};
@@ -21,25 +21,12 @@ use crate::response::elastic::Elastic;
 use crate::response::{Point, ResponseError, newton};
 use crate::system::{Atoms, State};
 use crate::units::UnitSystem;
-use clap::Args;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-#[derive(Args)]
-pub(super) struct Asked {
-    #[command(flatten)]
-    input: Input,
-    /// Folder for the results [default: outputs/<input's name>-<command>, or the next free -2, -3 …]
-    #[arg(long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    #[command(flatten)]
-    how: How,
-}
-
 /// A configuration at rest, and where results go.
-struct Ready {
+struct Ready<'a> {
     title: String,
     units: UnitSystem,
     boltzmann: f64,
@@ -47,10 +34,7 @@ struct Ready {
     labels: Vec<AtomLabel>,
     evaluator: Evaluator,
     state: State,
-    results: Results,
-    quiet: bool,
-    /// What is said at the end.
-    text: String,
+    results: &'a mut Results,
     stop: Arc<AtomicBool>,
 }
 
@@ -61,57 +45,29 @@ const CELLS: usize = 30;
 
 impl Asked {
     /// Reads the input and does the rest in as many threads as wanted.
-    fn carry_out(
+    fn at_rest(
         self,
         catalog: &Catalog,
         what: &str,
-        body: impl FnOnce(&mut Ready, &Response) -> Result<(), Failure> + Send,
+        body: impl FnOnce(&mut Ready<'_>, &Response) -> Result<(), Failure> + Send,
     ) -> super::Outcome {
-        let plan = self.input.plan(catalog, self.how.quiet)?;
-        let stem = format!("{}-{what}", self.input.stem());
-        let folder = directory(self.output.as_deref(), &stem, None, self.how.force, self.how.quiet)?;
-        let Plan { title, units, boltzmann, atoms, labels, state, setup, response, echo, .. } = plan;
-        let evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
-        let mut ready = Ready {
-            title,
-            units,
-            boltzmann,
-            atoms,
-            labels,
-            evaluator,
-            state,
-            results: Results::new(folder, echo)?,
-            quiet: self.how.quiet,
-            text: String::new(),
-            stop: interrupt(),
-        };
-        ready.state.velocities.fill([0.0; 3]);
-        let input = self.input.input.display().to_string();
-        let work = || -> Result<(), Failure> {
-            ready.text = format!("{input}: {} atoms\n", ready.atoms.len());
+        self.carry_out(catalog, what, |plan, results| {
+            let Plan { title, units, boltzmann, atoms, labels, state, setup, response, .. } = plan;
+            let evaluator = Evaluator::new(setup).map_err(Failure::wrong)?;
+            let stop = interrupt();
+            let mut ready = Ready { title, units, boltzmann, atoms, labels, evaluator, state, results, stop };
+            ready.state.velocities.fill([0.0; 3]);
             body(&mut ready, &response)
-        };
-        match self.how.threads {
-            None => work()?,
-            Some(count) => {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(count)).build();
-                pool.map_err(Failure::failed)?.install(work)?;
-            }
-        }
-        if !ready.quiet {
-            let files = ready.results.summary();
-            say(&(std::mem::take(&mut ready.text) + &files))?;
-        }
-        Ok(std::process::ExitCode::SUCCESS)
+        })
     }
 }
 
-impl Ready {
+impl Ready<'_> {
     fn reduced(&self) -> bool {
         self.units == UnitSystem::Lj
     }
     fn mode(&self) -> Mode {
-        if self.quiet { Mode::Quiet } else { Mode::Auto }
+        self.results.mode()
     }
     fn point(&mut self) -> Point<'_> {
         Point::new(&mut self.evaluator, &self.state, &self.atoms.masses)
@@ -142,14 +98,14 @@ impl Ready {
             (true, false) => "at a minimum of the energy",
             (false, false) => "as they are",
         };
-        self.text += &format!(
+        self.results.text += &format!(
             "  {how}: the largest component of a force is {} {}\n",
             significant(largest, 3),
             self.force_unit()
         );
         for term in self.evaluator.terms() {
             if let Some(ending) = term.ending().filter(|e| e.smoothness() < 2) {
-                self.text += &format!(
+                self.results.text += &format!(
                     "  note: at the cut-off of `{}` (ending \"{}\") continuous is {}; \"switch\" keeps second derivatives\n",
                     term.name(),
                     ending.name(),
@@ -158,7 +114,7 @@ impl Ready {
             }
         }
         let limit = if self.reduced() { 1e-3 } else { 1.0 };
-        if largest > limit && !self.quiet {
+        if largest > limit && !self.results.quiet {
             let advice =
                 if rest.minimize { "more exactly (a smaller `force`)" } else { "first (`minimize = true`)" };
             tell(&format!(

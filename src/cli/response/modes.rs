@@ -29,7 +29,7 @@ const PRINTED: usize = 60;
 
 impl Modes {
     pub(in crate::cli) fn run(self, catalog: &Catalog) -> Outcome {
-        self.asked.carry_out(catalog, "modes", |ready, response| {
+        self.asked.at_rest(catalog, "modes", |ready, response| {
             let settings = &response.modes;
             ready.settle(&settings.rest)?;
             if let Some(phonons) = &settings.phonons {
@@ -73,7 +73,7 @@ impl Modes {
     }
 }
 
-impl Ready {
+impl Ready<'_> {
     /// The table of modes.
     fn list(&mut self, modes: &[Mode]) -> Result<(), Failure> {
         let (unit, by) = self.frequency_unit();
@@ -108,13 +108,13 @@ impl Ready {
                 shown.push(line);
             }
         }
-        self.text += &table(&shown, if real { &[0, 1, 2, 3] } else { &[0, 1, 2] });
+        self.results.text += &table(&shown, if real { &[0, 1, 2, 3] } else { &[0, 1, 2] });
         if modes.len() > PRINTED {
-            self.text += &format!("  … and {} more in modes.csv\n", modes.len() - PRINTED);
+            self.results.text += &format!("  … and {} more in modes.csv\n", modes.len() - PRINTED);
         }
         let falling = modes.iter().filter(|m| m.rigid.is_none() && m.eigenvalue < 0.0).count();
         if falling > 0 {
-            self.text += &format!(
+            self.results.text += &format!(
                 "  NOT a minimum: along {falling} of these modes the energy falls (their frequencies are imaginary and \
                  given with a minus)\n"
             );
@@ -204,14 +204,14 @@ impl Ready {
             ]
         };
         let rows: Vec<Vec<String>> = each.iter().map(|t| row(t, &exact)).collect();
-        self.text += &format!(
+        self.results.text += &format!(
             "  zero-point energy {of}: {} kJ/mol\n",
             significant(each.first().map_or(0.0, |t| t.zero_point), 6)
         );
         let mut shown =
             vec![["K", "E (kJ/mol)", "F (kJ/mol)", "S (J/mol/K)", "C (J/mol/K)"].map(String::from).to_vec()];
         shown.extend(each.iter().map(|t| row(t, &|x| significant(x, 6))));
-        self.text += &table(&shown, &[0, 1, 2, 3, 4]);
+        self.results.text += &table(&shown, &[0, 1, 2, 3, 4]);
         self.results.csv("thermal.csv", &header.map(String::from), &rows)
     }
 
@@ -251,9 +251,9 @@ impl Ready {
             format!("{}, with an edge of {} {}", cubic.name(), significant(edge, 6), self.length_unit())
         });
         let sites = crystal.sites.len();
-        self.text += &format!("  a crystal of {sites} atom(s) in its primitive cell; {lattice}\n");
+        self.results.text += &format!("  a crystal of {sites} atom(s) in its primitive cell; {lattice}\n");
         if constants.across > 1e-4 {
-            self.text += &format!(
+            self.results.text += &format!(
                 "  forces reach beyond half of the cell ({} of the largest): waves that do not fit into it are inexact; \
                  repeat it more often\n",
                 significant(constants.across, 2)
@@ -311,14 +311,14 @@ impl Ready {
             shown.push(row);
         }
         shown.dedup();
-        self.text += &table(&shown, &(1..=branches).collect::<Vec<_>>());
+        self.results.text += &table(&shown, &(1..=branches).collect::<Vec<_>>());
         // states of one primitive cell
         let all = constants.mesh(&crystal, phonons.mesh);
         let each = 1.0 / phonons.mesh.pow(3) as f64;
         let falling =
             all.iter().filter(|w| **w < -1e-6 * all.iter().fold(0.0, |m: f64, x| m.max(*x))).count();
         if falling > 0 {
-            self.text += "  NOT stable: there are waves along which the energy falls\n";
+            self.results.text += "  NOT stable: there are waves along which the energy falls\n";
         }
         let states: Vec<(f64, f64)> = all.into_iter().map(|w| (w, each)).collect();
         let spectrum = Spectrum { states, infrared: Vec::new() };

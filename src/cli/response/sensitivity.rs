@@ -29,7 +29,7 @@ const DRAWN: usize = 10;
 impl Sensitivity {
     pub(in crate::cli) fn run(self, catalog: &Catalog) -> Outcome {
         let check = self.check;
-        self.asked.carry_out(catalog, "sensitivity", move |ready, response| {
+        self.asked.at_rest(catalog, "sensitivity", move |ready, response| {
             let settings = &response.sensitivity;
             ready.settle(&settings.rest)?;
             let mut all = Vec::new();
@@ -50,7 +50,7 @@ impl Sensitivity {
     }
 }
 
-impl Ready {
+impl Ready<'_> {
     /// What is asked for in the library's terms: name, unit, the unit's value.
     fn asked(&mut self, of: Of) -> Result<(String, String, f64, Question), Failure> {
         let n = self.atoms.len();
@@ -81,7 +81,7 @@ impl Ready {
 
     /// A sorted table.
     fn show(&mut self, name: &str, unit: &str, found: &Found) {
-        self.text += &format!("  {name} = {} {unit}\n", significant(found.value, 8));
+        self.results.text += &format!("  {name} = {} {unit}\n", significant(found.value, 8));
         let sorted = sorted(found);
         let mut rows = vec![
             ["parameter", "value", &format!("d/dθ ({unit})"), &format!("for 1 % ({unit})")]
@@ -96,16 +96,16 @@ impl Ready {
                 significant(0.01 * s.at * s.slope, 4),
             ]);
         }
-        self.text += &table(&rows, &[1, 2, 3]);
+        self.results.text += &table(&rows, &[1, 2, 3]);
         let more = sorted.iter().filter(|s| s.matters).count().saturating_sub(PRINTED);
         if more > 0 {
-            self.text += &format!("  … and {more} more in sensitivity.csv\n");
+            self.results.text += &format!("  … and {more} more in sensitivity.csv\n");
         }
         let idle: Vec<&str> = sorted.iter().filter(|s| !s.matters).map(|s| s.name.as_str()).collect();
         if !idle.is_empty() {
             let names = idle.iter().take(8).copied().collect::<Vec<_>>().join(", ");
             let rest = if idle.len() > 8 { format!(" and {} more", idle.len() - 8) } else { String::new() };
-            self.text += &format!("  no interaction depends on {names}{rest}\n");
+            self.results.text += &format!("  no interaction depends on {names}{rest}\n");
         }
     }
 
@@ -177,10 +177,10 @@ impl Ready {
         }
         self.evaluator.set_charges(&charges);
         self.state = start;
-        self.text += &table(&rows, &[1, 2, 3]);
+        self.results.text += &table(&rows, &[1, 2, 3]);
         match worst <= 1e-4 {
             true => Ok(()),
-            false => Err(Failure::failed(format!("{}  derivatives are WRONG", self.text))),
+            false => Err(Failure::failed(format!("{}  derivatives are WRONG", self.results.text))),
         }
     }
 
