@@ -417,7 +417,8 @@ fn every_parameter_of_water() {
     }
     let found = problem.values(&u);
     for ((p, found), value) in problem.free.iter().zip(&found).zip(&values) {
-        println!("{} {}", p.name, found/value);}
+        println!("{} {}", p.name, found / value);
+    }
     for ((p, found), value) in problem.free.iter().zip(&found).zip(&values) {
         println!("{}: {:e} after {steps} steps", p.name, found / value - 1.0);
         assert!((found / value - 1.0).abs() <= 1e-6, "{}: {found} is not {value}", p.name);

@@ -265,7 +265,8 @@ impl Fit {
         let mut report =
             Report { problem: &mut problem, now: &now, known: &known, results: &mut results, reduced };
         report.write(&plan.title, [&training, &held])?;
-        let text = report.text(&self.input.input.display().to_string(), [start, totals], [&training, &held])?;
+        let text =
+            report.text(&self.input.input.display().to_string(), [start, totals], [&training, &held])?;
         results.text += &text;
         self.fitted(catalog, settings, &problem, &now.u, &mut results)?;
         results.told()?;

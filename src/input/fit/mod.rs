@@ -1,21 +1,22 @@
 //! `[fit]`: which numbers of an input are to be learned, and from what.
 
-use super::raw::{Energy, Raw, refuse};
+mod data;
+
+use super::raw::{Energy, Raw};
 use super::reader::{Document, EitherKind, Float};
 use super::reader::{
     Either, Kind as _, Located, Placed, Reported, Section, Text, array, boolean, either, float, integer, map,
-    one_of, path, placed, quantity, text, toml_key,
+    one_of, placed, quantity, text, toml_key,
 };
 use super::report::{Diagnostic, Place, did_you_mean};
 use crate::catalog::{Builder, EnergyKind};
-use crate::fit::data::Names;
 use crate::fit::optimize::Optimizer;
-use crate::fit::{Free, Transform, Uncertainties};
+use crate::fit::{Free, Transform};
 use crate::forces::{Charges, Term, parameter_names};
 use crate::units::{UnitSystem, read_quantity};
+pub use data::Data;
 use potentials::param::{Dimension, Param, Range};
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 /// What `md fit` does.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,27 +39,6 @@ pub struct Fit {
     pub scale_errors: bool,
     /// Where each number of the energy is written, and what it is: key of the input and dimension, by name.
     pub keys: HashMap<String, (String, Dimension)>,
-}
-
-/// `[[fit.data]]`
-#[derive(Clone, Debug, PartialEq)]
-pub struct Data {
-    /// The file.
-    pub file: PathBuf,
-    /// The input of the atoms in it, if it is not this one.
-    pub input: Option<PathBuf>,
-    /// What numbers are called.
-    pub names: Names,
-    /// Their units.
-    pub units: UnitSystem,
-    /// Every how manyth frame is taken.
-    pub every: usize,
-    /// How well they are known.
-    pub uncertainties: Uncertainties,
-    /// How many times each configuration counts.
-    pub weight: f64,
-    /// Whether a constant is fitted with the energies.
-    pub offset: bool,
 }
 
 /// `[fit]` as written.
@@ -144,7 +124,7 @@ pub(super) fn read(root: &Section) -> Result<Option<Written>, Reported> {
         .and_then(|all| all.into_iter().collect());
     let data: Result<Vec<_>, _> = t
         .sections("data", "what they are learned from")
-        .map(|all| all.into_iter().map(|t| data(t, units)).collect::<Vec<_>>())
+        .map(|all| all.into_iter().map(|t| data::read(t, units)).collect::<Vec<_>>())
         .and_then(|all| all.into_iter().collect());
     let place = t.place().clone();
     t.finish();
@@ -205,80 +185,6 @@ fn parameter(t: Section) -> Result<Parameter, Reported> {
         tied: tied?,
     })
 }
-
-fn data(t: Section, units: UnitSystem) -> Result<Data, Reported> {
-    let lj = units == UnitSystem::Lj;
-    let file = t.read("file", path(), "extended XYZ with energies, forces or stresses").required();
-    let input = t
-        .read("input", path(), "the input of its atoms, with the same parameters; left out: this one")
-        .optional();
-    let known = UnitSystem::ALL.map(|(name, units)| (name, units));
-    let usual = if lj { UnitSystem::Lj } else { UnitSystem::Metal };
-    let data_units = t
-        .read(
-            "units",
-            one_of(known),
-            "of its lengths and energies: metal is A and eV, real A and kcal/mol, md nm and kJ/mol",
-        )
-        .or(usual);
-    let every = t.read("every", integer().at_least(1), "every how manyth frame is taken").or(1);
-    let weight =
-        t.read("weight", float().range(Range::Positive), "how many times each configuration counts").or(1.0);
-    let name = |key, doc| t.read(key, text(), doc).optional();
-    let energy =
-        name("energy", "key of the energy, such as \"REF_energy\"; left out: \"energy\", if it is there");
-    let forces = name("forces", "column of the forces; left out: \"forces\" or \"force\", if it is there");
-    let stress =
-        name("stress", "key of the stress, positive where it pulls; left out: \"stress\", if it is there");
-    let virial =
-        name("virial", "key of minus stress times volume; left out: \"virial\", if there is no stress");
-    let size =
-        |key, dimension, usual, doc| t.read(key, quantity(dimension).range(Range::Positive), doc).or(usual);
-    let [e, f, s] = if lj { [0.01, 0.1, 0.1] } else { [0.1, 10.0, 0.1 * GPA] };
-    let energy_error =
-        size("energy-error", Dimension::ENERGY, e, "standard deviation of an energy, for each of its atoms");
-    let force_error =
-        size("force-error", Dimension::FORCE, f, "standard deviation of a component of a force");
-    let stress_error =
-        size("stress-error", Dimension::PRESSURE, s, "standard deviation of a component of the stress");
-    let offset = t
-        .read(
-            "offset",
-            boolean(),
-            "whether energies have a zero of their own: a constant is fitted with them",
-        )
-        .or(false);
-    if let (Ok(Some(input)), false) = (&input, t.document().is_survey())
-        && !input.value.is_file()
-    {
-        let message = format!("there is no file `{}`", input.value.display());
-        refuse(&t, Some(message), &input.place)?;
-    }
-    if let (Ok(file), false) = (&file, t.document().is_survey())
-        && !file.value.is_file()
-    {
-        refuse(&t, Some(format!("there is no file `{}`", file.value.display())), &file.place)?;
-    }
-    t.finish();
-    let name = |x: Result<Option<Located<String>>, Reported>| x.map(|x| x.map(|x| x.value));
-    let names =
-        Names { energy: name(energy)?, forces: name(forces)?, stress: name(stress)?, virial: name(virial)? };
-    let uncertainties =
-        Uncertainties { energy: *energy_error?, force: *force_error?, stress: *stress_error? };
-    Ok(Data {
-        file: file?.value,
-        input: input?.map(|i| i.value),
-        names,
-        units: *data_units?,
-        every: *every? as usize,
-        uncertainties,
-        weight: *weight?,
-        offset: *offset?,
-    })
-}
-
-/// kJ/mol/nm³
-const GPA: f64 = crate::units::constants::BAR * 1e4;
 
 /// Where the numbers of the energies are written: key and parameter, by name.
 fn written(raw: &Raw) -> HashMap<String, (String, Param)> {
