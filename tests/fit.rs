@@ -370,7 +370,7 @@ fn argon_from_its_forces() {
     let optimizers = [
         (Optimizer::levenberg_marquardt(1e-12), None, 100),
         (Optimizer::lbfgs(10, 1e-12), None, 500),
-        (Optimizer::adam([0.02, 1e-5], 3000), Some(1), 3000),
+        (Optimizer::adam([0.05, 1e-5], 6000), Some(2), 6000),
     ];
     for (mut optimizer, batch, most) in optimizers {
         let free = vec![

@@ -15,8 +15,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("catalog", &["forces"]),
     ("integrate", &["autodiff", "forces", "system", "random"]),
     ("adjoint", &["autodiff", "neighbors", "forces", "integrate", "system", "random"]),
-    ("response", &["autodiff", "forces", "system", "random"]),
-    ("fit", &["autodiff", "forces", "adjoint", "response", "system", "random", "units", "formats"]),
+    ("response", &["autodiff", "forces", "integrate", "system", "random"]),
+    ("fit", &["autodiff", "forces", "integrate", "adjoint", "response", "system", "random", "units", "formats"]),
     (
         "input",
         &[
@@ -30,6 +30,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "catalog",
             "integrate",
             "adjoint",
+            "response",
             "fit",
         ],
     ),

@@ -20,6 +20,7 @@
 
 pub mod ensemble;
 pub mod growth;
+pub mod reweighting;
 mod objective;
 mod observable;
 

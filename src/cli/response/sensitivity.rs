@@ -5,9 +5,10 @@ use super::{Asked, Ready, exact, failed};
 use crate::autodiff::Richardson;
 use crate::catalog::Catalog;
 use crate::forces::ParameterSlope;
-use crate::input::response::{Outcome as Of, Rest};
+use crate::input::response::Outcome as Of;
 use crate::plot::scale::significant;
 use crate::plot::{Figure, Panel};
+use crate::response::rest::Rest;
 use crate::response::sensitivity::{Outcome as Question, Sensitivity as Found};
 use clap::Args;
 
