@@ -16,7 +16,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("integrate", &["autodiff", "forces", "system", "random"]),
     ("adjoint", &["autodiff", "neighbors", "forces", "integrate", "system", "random"]),
     ("response", &["autodiff", "forces", "integrate", "system", "random"]),
-    ("fit", &["autodiff", "forces", "integrate", "adjoint", "response", "system", "random", "units", "formats"]),
+    (
+        "fit",
+        &["autodiff", "forces", "integrate", "adjoint", "response", "system", "random", "units", "formats"],
+    ),
     (
         "input",
         &[

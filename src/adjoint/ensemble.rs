@@ -117,7 +117,8 @@ impl Sums {
     }
     /// Adds a sample so many times.
     pub fn add(&mut self, s: &Sample, times: f64) {
-        let add = |a: &mut [f64], b: &[f64], times: f64| a.iter_mut().zip(b).for_each(|(a, b)| *a += times * b);
+        let add =
+            |a: &mut [f64], b: &[f64], times: f64| a.iter_mut().zip(b).for_each(|(a, b)| *a += times * b);
         self.count += times;
         self.energy += times * s.energy;
         add(&mut self.slopes, &s.slopes, times);

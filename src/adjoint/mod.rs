@@ -20,9 +20,9 @@
 
 pub mod ensemble;
 pub mod growth;
-pub mod reweighting;
 mod objective;
 mod observable;
+pub mod reweighting;
 
 pub use objective::{Average, Combine, Objective, When};
 pub use observable::{Observable, Thermal};

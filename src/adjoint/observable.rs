@@ -43,7 +43,8 @@ pub enum Observable {
         /// Whether atoms are in the first set, and in the second.
         sets: [Vec<bool>; 2],
     },
-    /// The mean of |r − r′|² over all atoms, for places r′ (unwrapped, nm) of each of the states that are seen.
+    /// The mean of |r − r′|² over all atoms, for places r′ (nm) of each of the states that are seen; r − r′ is to the nearest
+    /// image.
     Match(Vec<Vec<[f64; 3]>>),
 }
 
@@ -127,8 +128,7 @@ impl Observable {
             Self::Match(frames) => {
                 let target = frame(frames, number)?;
                 let each = target.iter().enumerate().map(|(i, there)| {
-                    let here = positions.cartesian(cell, i);
-                    (0..3).map(|k| (here[k] - there[k]).powi(2)).sum::<f64>()
+                    apart(cell, positions.cartesian(cell, i), *there).iter().map(|d| d * d).sum::<f64>()
                 });
                 each.sum::<f64>() / target.len() as f64
             }
@@ -218,9 +218,9 @@ impl Observable {
                 let target = frame(frames, number)?;
                 let each = 2.0 * seed / target.len() as f64;
                 for (i, there) in target.iter().enumerate() {
-                    let here = positions.cartesian(cell, i);
+                    let d = apart(cell, positions.cartesian(cell, i), *there);
                     for k in 0..3 {
-                        adjoint.positions[i][k] += each * (here[k] - there[k]);
+                        adjoint.positions[i][k] += each * d[k];
                     }
                 }
             }
@@ -260,7 +260,9 @@ pub(super) fn values(
         }
         if let Observable::RadialDistribution { width, sets, .. } = observables[k] {
             let alike = |of: &Observable| match of {
-                Observable::RadialDistribution { at, width: w, sets: s } if w == width && s == sets => Some(*at),
+                Observable::RadialDistribution { at, width: w, sets: s } if w == width && s == sets => {
+                    Some(*at)
+                }
                 _ => None,
             };
             let bins: Vec<(usize, f64)> =
@@ -291,6 +293,11 @@ fn distribution(
         }
     })?;
     sums.iter().zip(at).map(|(sum, at)| Ok(sum * normal(&state.cell, *at, sets)?)).collect()
+}
+
+/// r − r′, to the nearest image.
+fn apart(cell: &Cell, here: [f64; 3], there: [f64; 3]) -> [f64; 3] {
+    cell.cartesian(cell.nearest(cell.fraction(std::array::from_fn(|k| here[k] - there[k]))))
 }
 
 fn volume(cell: &Cell) -> Result<f64, GradientError> {

@@ -70,7 +70,7 @@ impl Observable {
 }
 
 impl Run<'_> {
-    /// Draws states: every so many steps from one on.
+    /// Draws states: every so many steps from one on, unless somebody wants to stop.
     ///
     /// # Errors
     /// A run that breaks down, or of which too few states are seen.
@@ -78,7 +78,7 @@ impl Run<'_> {
         self,
         observables: &[Observable],
         [from, every]: [usize; 2],
-        mut progress: impl FnMut(usize),
+        stop: impl Fn() -> bool,
     ) -> Result<Drawn, GradientError> {
         let when = When::Every { from, every: every.max(1) };
         let (masses, steps, thermal) = (self.masses, self.steps, self.thermal);
@@ -97,8 +97,7 @@ impl Run<'_> {
             all.push(values(&observables, number, state, masses, forces, &reference, thermal)?);
             states.push(state.clone());
             energies.push(forces.energy());
-            progress(when.step(number, steps));
-            Ok(())
+            if stop() { Err(GradientError::Interrupted) } else { Ok(()) }
         })?;
         Ok(Drawn { states, energies, values: all, last })
     }
@@ -119,6 +118,7 @@ impl Drawn {
     ///
     /// # Errors
     /// Those of the evaluators; observables that the states do not have.
+    #[allow(clippy::too_many_arguments)]
     pub fn reweighted(
         &self,
         evaluators: &mut [Evaluator],

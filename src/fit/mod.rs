@@ -12,14 +12,18 @@
 //! [`optimize`] works in coordinates that are near 1 or are logarithms ([`Free`]). Configurations are computed in parallel, and
 //! summed in their order: the bits do not depend on threads.
 
+pub mod averages;
 pub mod data;
 pub mod optimize;
 mod parameters;
 mod problem;
+pub mod properties;
+pub mod target;
+pub mod trajectory;
 mod uncertainty;
 
 pub use parameters::{Free, Transform};
-pub use problem::{Compared, Problem, Sample, System, Totals, Uncertainties, shuffled};
+pub use problem::{Aim, Compared, Problem, Sample, System, Totals, Uncertainties, shuffled};
 pub use uncertainty::Uncertainty;
 
 use crate::forces::ForceError;
@@ -34,6 +38,12 @@ pub enum FitError {
     /// A file of data cannot be read.
     #[error(transparent)]
     Format(#[from] crate::formats::FormatError),
+    /// There are no such numbers with these parameters.
+    #[error("{0}")]
+    Nowhere(String),
+    /// Somebody wanted it to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// The data do not fit the system, or the question makes no sense.
     #[error("{0}")]
     Senseless(String),

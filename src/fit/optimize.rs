@@ -143,6 +143,11 @@ impl Optimizer {
         Self { tolerance: 0.0, method, here: None }
     }
 
+    /// Whether it asks for the Gauss–Newton matrix.
+    pub fn wants_matrix(&self) -> bool {
+        matches!(self.method, Method::LevenbergMarquardt { .. })
+    }
+
     /// Takes a step.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The sum of squares, its gradient and its Gauss–Newton matrix.
 
 use super::optimize::{Normal, Objective, Slope};
+use super::target::{Found, Known, Target};
 use super::{FitError, Free};
 use crate::forces::{Direction, Evaluator, ForceError, ForceSource, Forces};
 use crate::random::{Noise, Purpose};
@@ -16,6 +17,24 @@ pub struct System {
     pub base: Vec<f64>,
     /// For each free parameter the numbers that it is added to, and with which factors.
     pub columns: Vec<Vec<(usize, f64)>>,
+}
+
+impl System {
+    /// Gives evaluators the numbers of their energy.
+    ///
+    /// # Errors
+    /// A range for which no neighbour list can be made.
+    pub fn set(evaluators: &mut [Evaluator], numbers: &[f64]) -> Result<(), FitError> {
+        evaluators.iter_mut().try_for_each(|e| Ok(e.set_parameters(numbers)?))
+    }
+}
+
+/// What is known of one of the systems beside single configurations.
+pub struct Aim {
+    /// Which of them.
+    pub system: usize,
+    /// What is known.
+    pub target: Box<dyn Target>,
 }
 
 /// Standard deviations that data are compared by.
@@ -66,7 +85,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, o: &Totals) {
+    /// Adds others.
+    pub fn add(&mut self, o: &Totals) {
         self.squares += o.squares;
         self.count += o.count;
         for k in 0..3 {
@@ -107,7 +127,9 @@ pub struct Problem {
     pub systems: Vec<System>,
     /// The data.
     pub samples: Vec<Sample>,
-    /// Which of them are fitted to.
+    /// What is known beside them.
+    pub aims: Vec<Aim>,
+    /// Which of the configurations are fitted to.
     pub training: Vec<usize>,
     /// Configurations of a minibatch; none for all.
     pub batch: Option<usize>,
@@ -263,7 +285,8 @@ impl Problem {
         let shares =
             self.each(u, which, |evaluator, system, sample| share(evaluator, system, sample, wanted))?;
         Ok(shares.map(|shares| {
-            let (gradient, matrix) = (vec![0.0; n], vec![0.0; n * n]);
+            let gradient = vec![0.0; n];
+            let matrix = vec![0.0; if wanted == Wanted::Matrix { n * n } else { 0 }];
             let mut sum = Share { totals: Totals::default(), gradient, matrix };
             for share in &shares {
                 sum.totals.add(&share.totals);
@@ -272,6 +295,79 @@ impl Problem {
             }
             sum
         }))
+    }
+
+    /// The residuals of an aim, with their derivatives in the coordinates if these are wanted.
+    fn aimed(
+        &mut self,
+        k: usize,
+        u: &[f64],
+        values: &[f64],
+        slopes: bool,
+    ) -> Result<Vec<(f64, Vec<f64>)>, FitError> {
+        let system = self.aims[k].system;
+        let numbers = self.numbers(system, values);
+        let rates: Vec<f64> = self.free.iter().zip(u).map(|(p, &u)| p.slope(u)).collect();
+        let columns = &self.systems[system].columns;
+        let target = &mut self.aims[k].target;
+        let found = target.find(&numbers, slopes)?;
+        let row = |slopes: &Vec<f64>, root: f64| -> Vec<f64> {
+            let sum = |column: &Vec<(usize, f64)>| column.iter().map(|&(m, f)| f * slopes[m]).sum::<f64>();
+            columns.iter().zip(&rates).map(|(column, rate)| root * rate * sum(column)).collect()
+        };
+        let each = target.known().iter().zip(&found.values).enumerate();
+        Ok(each
+            .map(|(m, (known, value))| {
+                let root = known.root();
+                let row = found.slopes.get(m).map_or(Vec::new(), |slopes| row(slopes, root));
+                ((value - known.value) * root, row)
+            })
+            .collect())
+    }
+
+    /// What is known beside configurations, and what the energy gives.
+    ///
+    /// # Errors
+    /// Those of the targets.
+    pub fn aims(&mut self, u: &[f64]) -> Result<Vec<(Known, f64)>, FitError> {
+        let values = self.values(u);
+        let mut all = Vec::new();
+        for k in 0..self.aims.len() {
+            let numbers = self.numbers(self.aims[k].system, &values);
+            let target = &mut self.aims[k].target;
+            let Found { values, .. } = target.find(&numbers, false)?;
+            all.extend(target.known().iter().cloned().zip(values));
+        }
+        Ok(all)
+    }
+
+    /// What the noise of averages has to do with the minimum: the sum of g gᵀ over what gradients would be without each piece of
+    /// a simulation, (B − 1)/B times.
+    ///
+    /// # Errors
+    /// Those of the targets.
+    pub fn noise(&mut self, u: &[f64]) -> Result<DMatrix<f64>, FitError> {
+        let (n, values) = (u.len(), self.values(u));
+        let mut sum = DMatrix::zeros(n, n);
+        for k in 0..self.aims.len() {
+            let rows = self.aimed(k, u, &values, true)?;
+            let numbers = self.numbers(self.aims[k].system, &values);
+            let target = &mut self.aims[k].target;
+            let without = target.without(&numbers)?;
+            let blocks = without.len() as f64;
+            let all = target.known().len();
+            let mean = |m: usize| without.iter().map(|w| w[m]).sum::<f64>() / blocks;
+            let means: Vec<f64> = if without.is_empty() { Vec::new() } else { (0..all).map(mean).collect() };
+            for values in &without {
+                let mut g = nalgebra::DVector::zeros(n);
+                for (m, (_, row)) in rows.iter().enumerate() {
+                    let apart = (values[m] - means[m]) * target.known()[m].root();
+                    g.iter_mut().zip(row).for_each(|(g, x)| *g += apart * x);
+                }
+                sum.ger((blocks - 1.0) / blocks, &g, &g, 1.0);
+            }
+        }
+        Ok(sum)
     }
 
     /// ½ Σ r² over some configurations and the priors, whose matrix is added where it is wanted.
@@ -283,22 +379,50 @@ impl Problem {
         wanted: Wanted,
     ) -> Result<Normal, FitError> {
         let n = self.free.len();
-        let Some(share) = self.sum(u, which, wanted)? else {
-            let slope = Slope { value: f64::INFINITY, gradient: vec![f64::NAN; n] };
-            return Ok(Normal { slope, matrix: DMatrix::zeros(n, n) });
-        };
+        let Some(share) = self.sum(u, which, wanted)? else { return Ok(nowhere(n)) };
         let mut slope = Slope { value: 0.5 * factor * share.totals.squares, gradient: share.gradient };
-        let mut matrix = DMatrix::from_row_slice(n, n, &share.matrix);
+        let mut matrix = match wanted {
+            Wanted::Matrix => DMatrix::from_row_slice(n, n, &share.matrix),
+            _ => DMatrix::zeros(0, 0),
+        };
         slope.gradient.iter_mut().for_each(|g| *g *= factor);
+        let values = self.values(u);
+        for k in 0..self.aims.len() {
+            let rows = match self.aimed(k, u, &values, wanted > Wanted::Value) {
+                Ok(rows) => rows,
+                Err(FitError::Nowhere(_)) => return Ok(nowhere(n)),
+                Err(e) => return Err(e),
+            };
+            for (r, row) in rows {
+                slope.value += 0.5 * r * r;
+                slope.gradient.iter_mut().zip(&row).for_each(|(g, x)| *g += r * x);
+                if wanted == Wanted::Matrix && self.aims[k].target.is_linear() {
+                    let row = nalgebra::DVector::from_vec(row);
+                    matrix.ger(1.0, &row, &row, 1.0);
+                }
+            }
+        }
         for (k, (p, &u)) in self.free.iter().zip(u).enumerate() {
             if let Some([mean, deviation]) = p.prior {
                 let (r, d) = ((p.value(u) - mean) / deviation, p.slope(u) / deviation);
                 slope.value += 0.5 * r * r;
                 slope.gradient[k] += r * d;
-                matrix[(k, k)] += d * d;
+                if wanted == Wanted::Matrix {
+                    matrix[(k, k)] += d * d;
+                }
             }
         }
         Ok(Normal { slope, matrix })
+    }
+
+    /// How well what is known beside configurations is met by these numbers.
+    pub fn compared_totals(&self, values: &[f64]) -> Totals {
+        let mut totals = Totals::default();
+        for (known, value) in self.aims.iter().flat_map(|a| a.target.known()).zip(values) {
+            totals.squares += ((value - known.value) * known.root()).powi(2);
+            totals.count += known.count;
+        }
+        totals
     }
 
     /// How well some configurations are met.
@@ -350,6 +474,19 @@ impl Problem {
         let (round, part) = (step / each_round, (step % each_round) as usize);
         let order = shuffled(&self.training, self.seed, round);
         order.into_iter().skip(part * batch).take(batch).collect()
+    }
+}
+
+/// Where there is no sum.
+fn nowhere(n: usize) -> Normal {
+    let slope = Slope { value: f64::INFINITY, gradient: vec![f64::NAN; n] };
+    Normal { slope, matrix: DMatrix::zeros(n, n) }
+}
+
+impl Known {
+    /// What a difference is multiplied by to be a residual.
+    fn root(&self) -> f64 {
+        (self.count as f64).sqrt() / self.error
     }
 }
 

@@ -7,7 +7,9 @@ use nalgebra::{DMatrix, SymmetricEigen};
 /// Standard errors and correlations of fitted parameters: the inverse of the Gauss–Newton matrix at the minimum.
 ///
 /// For data with independent errors of the given standard deviations C = (JᵀJ)⁻¹ is the covariance of the parameters. Where
-/// only the deviations' ratios are known, C is scaled by χ² over the degrees of freedom.
+/// only the deviations' ratios are known, C is scaled by χ² over the degrees of freedom. Averages over a simulation have noise of
+/// their own, which is that of the whole curve and not of each point by itself: with G the covariance of the gradient that it
+/// makes ([`Problem::noise`]), C G C is added (before the scaling).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Uncertainty {
     /// For each parameter its standard error; infinite where the data do not determine it, none at a bound.
@@ -26,11 +28,13 @@ const FLAT: f64 = 1e-12;
 const PART: f64 = 0.1;
 
 impl Uncertainty {
-    /// At a minimum `u`, with the matrix there; `squares` and `count` are χ² and the number of the data.
+    /// At a minimum `u`, with the matrix there and the [noise](Problem::noise); `squares` and `count` are χ² and the number of
+    /// the data.
     pub fn new(
         problem: &Problem,
         u: &[f64],
         normal: &Normal,
+        noise: &DMatrix<f64>,
         squares: f64,
         count: usize,
         scaled: bool,
@@ -61,10 +65,15 @@ impl Uncertainty {
                 undetermined.push(members.iter().map(|&a| chosen[a]).collect());
             }
         }
+        let noise = DMatrix::from_fn(chosen.len(), chosen.len(), |a, b| match size[a] * size[b] {
+            0.0 => 0.0,
+            product => noise[(chosen[a], chosen[b])] / product,
+        });
+        let covariance = &covariance * by + &covariance * noise * &covariance;
         let mut errors = vec![None; n];
         let mut correlations = DMatrix::from_element(n, n, f64::NAN);
         for (a, &k) in chosen.iter().enumerate() {
-            let error = (by * covariance[(a, a)]).sqrt() / size[a] * problem.free[k].slope(u[k]);
+            let error = covariance[(a, a)].sqrt() / size[a] * problem.free[k].slope(u[k]);
             errors[k] = Some(if loose[a] { f64::INFINITY } else { error.abs() });
             for (b, &m) in chosen.iter().enumerate() {
                 if !loose[a] && !loose[b] {

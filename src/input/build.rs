@@ -309,8 +309,9 @@ fn build(document: &Document, mut raw: Raw) -> Result<Plan, Reported> {
     let range = terms.iter().filter_map(|t| t.list_need()).fold(0.0, |m: f64, need| m.max(need.range));
     let skin = raw.forces.skin.as_ref().map_or_else(|| skin(&raw, &model.atoms, range), |s| s.value);
     few_enough_neighbors(document, &raw, &cell, n, range + skin)?;
-    let fit = super::fit::resolve(document, &raw, &terms, &charges)?;
     let (stages, output) = (stages(document, &raw, n)?, output(&model, &raw, &labels)?);
+    let last = stages.last().map(|s| s.task);
+    let fit = super::fit::resolve(document, &raw, &terms, &charges, &model, last)?;
     let gradient = raw.gradient.take().map(|g| g.meant(&model)).transpose()?;
     remarks(document, &raw, &model.atoms);
     remarks_on_charges(document, &raw, model.periodic);

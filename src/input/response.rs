@@ -133,6 +133,17 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Reads a name.
+    pub(super) fn read(t: &Section, name: &Located<String>) -> Result<Outcome, Reported> {
+        let outcome = Outcome::of(&name.value);
+        let message = format!("there is no result `{}`", name.value);
+        let known = "energy, pressure, lattice-constant, C11 … C66, frequency K, distance I J";
+        refuse(t, outcome.is_none().then(|| format!("{message}; there are {known}")), &name.place)?;
+        Ok(outcome.unwrap_or(Outcome::Energy))
+    }
+}
+
 /// What each of the commands finds if there is no section for it.
 pub(super) fn at_rest(units: UnitSystem) -> Rest {
     let [force, near, farthest] = match units {
@@ -287,13 +298,7 @@ fn sensitivity_of(t: Section, units: UnitSystem) -> Result<Sensitivity, Reported
              \"distance 1 2\" (of these atoms)",
         )
         .or(vec![t.located("energy".to_owned())]);
-    let outcome = |name: Located<String>| {
-        let outcome = Outcome::of(&name.value);
-        let message = format!("there is no result `{}`", name.value);
-        let known = "energy, pressure, lattice-constant, C11 … C66, frequency K, distance I J";
-        refuse(&t, outcome.is_none().then(|| format!("{message}; there are {known}")), &name.place)?;
-        Ok(outcome.unwrap_or(Outcome::Energy))
-    };
+    let outcome = |name: Located<String>| Outcome::read(&t, &name);
     let of = of.and_then(|of| of.value.into_iter().map(outcome).collect::<Result<_, _>>());
     t.finish();
     Ok(Sensitivity { rest: rest?, of: of? })

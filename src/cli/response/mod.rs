@@ -74,11 +74,9 @@ impl Ready<'_> {
     fn force_unit(&self) -> &'static str {
         if self.reduced() { "ε/σ" } else { "kJ/mol/nm" }
     }
-    /// Angular frequencies in what is shown: wave numbers, or 1/τ.
+    /// Angular frequencies in what is shown.
     fn frequency_unit(&self) -> (&'static str, f64) {
-        // (ω in 1/ps is 10¹² ω/2πc in 1/m)
-        let per_cm = 1e12 / (std::f64::consts::TAU * crate::units::constants::SPEED_OF_LIGHT_SI * 100.0);
-        if self.reduced() { ("1/τ", 1.0) } else { ("1/cm", per_cm) }
+        crate::units::frequency(self.units)
     }
 
     /// Brings atoms, and the cell if asked, to rest.

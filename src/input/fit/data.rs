@@ -1,9 +1,9 @@
 //! `[[fit.data]]`: configurations that are learned from.
 
-use super::super::raw::refuse;
 use super::super::reader::{
     Located, Reported, Section, boolean, float, integer, one_of, path, quantity, text,
 };
+use super::targets::there_is;
 use crate::fit::Uncertainties;
 use crate::fit::data::Names;
 use crate::units::UnitSystem;
@@ -15,8 +15,6 @@ use std::path::PathBuf;
 pub struct Data {
     /// The file.
     pub file: PathBuf,
-    /// The input of the atoms in it, if it is not this one.
-    pub input: Option<PathBuf>,
     /// What numbers are called.
     pub names: Names,
     /// Their units.
@@ -35,9 +33,6 @@ pub struct Data {
 pub(super) fn read(t: Section, units: UnitSystem) -> Result<Data, Reported> {
     let lj = units == UnitSystem::Lj;
     let file = t.read("file", path(), "extended XYZ with energies, forces or stresses").required();
-    let input = t
-        .read("input", path(), "the input of its atoms, with the same parameters; left out: this one")
-        .optional();
     let known = UnitSystem::ALL.map(|(name, units)| (name, units));
     let usual = if lj { UnitSystem::Lj } else { UnitSystem::Metal };
     let data_units = t
@@ -74,17 +69,7 @@ pub(super) fn read(t: Section, units: UnitSystem) -> Result<Data, Reported> {
             "whether energies have a zero of their own: a constant is fitted with them",
         )
         .or(false);
-    if let (Ok(Some(input)), false) = (&input, t.document().is_survey())
-        && !input.value.is_file()
-    {
-        let message = format!("there is no file `{}`", input.value.display());
-        refuse(&t, Some(message), &input.place)?;
-    }
-    if let (Ok(file), false) = (&file, t.document().is_survey())
-        && !file.value.is_file()
-    {
-        refuse(&t, Some(format!("there is no file `{}`", file.value.display())), &file.place)?;
-    }
+    let file = file.and_then(|f| there_is(&t, f));
     t.finish();
     let name = |x: Result<Option<Located<String>>, Reported>| x.map(|x| x.map(|x| x.value));
     let names =
@@ -93,7 +78,6 @@ pub(super) fn read(t: Section, units: UnitSystem) -> Result<Data, Reported> {
         Uncertainties { energy: *energy_error?, force: *force_error?, stress: *stress_error? };
     Ok(Data {
         file: file?.value,
-        input: input?.map(|i| i.value),
         names,
         units: *data_units?,
         every: *every? as usize,

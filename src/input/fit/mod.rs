@@ -1,22 +1,28 @@
 //! `[fit]`: which numbers of an input are to be learned, and from what.
 
 mod data;
+mod targets;
 
+use super::build::Model;
+use super::plan::Task;
 use super::raw::{Energy, Raw};
-use super::reader::{Document, EitherKind, Float};
+use super::reader::Document;
 use super::reader::{
-    Either, Kind as _, Located, Placed, Reported, Section, Text, array, boolean, either, float, integer, map,
-    one_of, placed, quantity, text, toml_key,
+    Kind as _, Located, Reported, Section, array, boolean, float, integer, list, map, one_of, path, placed,
+    quantity, text, toml_key,
 };
 use super::report::{Diagnostic, Place, did_you_mean};
 use crate::catalog::{Builder, EnergyKind};
 use crate::fit::optimize::Optimizer;
 use crate::fit::{Free, Transform};
 use crate::forces::{Charges, Term, parameter_names};
-use crate::units::{UnitSystem, read_quantity};
+use crate::units::UnitSystem;
 pub use data::Data;
 use potentials::param::{Dimension, Param, Range};
 use std::collections::HashMap;
+use std::path::PathBuf;
+pub use targets::{Ensemble, Targets, Trajectory};
+use targets::{Number, number, value};
 
 /// What `md fit` does.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +33,10 @@ pub struct Fit {
     pub ties: Vec<(String, Vec<(usize, f64)>)>,
     /// The data.
     pub data: Vec<Data>,
+    /// What is known beside them.
+    pub targets: Targets,
+    /// Other inputs, whose `[fit]` tells what is known of their systems.
+    pub with: Vec<PathBuf>,
     /// How the sum of squares is minimised.
     pub optimizer: Optimizer,
     /// In how many steps, at most.
@@ -46,12 +56,12 @@ pub struct Written {
     place: Place,
     parameters: Vec<Parameter>,
     data: Vec<Data>,
+    targets: targets::Written,
+    with: Vec<PathBuf>,
     optimizer: (Optimizer, u64, Option<usize>),
     hold_out: f64,
     scale_errors: bool,
 }
-
-type Number = Located<Either<f64, String>>;
 
 /// `[[fit.parameter]]`
 struct Parameter {
@@ -126,20 +136,27 @@ pub(super) fn read(root: &Section) -> Result<Option<Written>, Reported> {
         .sections("data", "what they are learned from")
         .map(|all| all.into_iter().map(|t| data::read(t, units)).collect::<Vec<_>>())
         .and_then(|all| all.into_iter().collect());
+    let targets = targets::read(&t, units);
+    let with = t
+        .read(
+            "with",
+            list(placed(path())),
+            "other inputs: their `[fit]` tells what is known of their systems, with the same parameters",
+        )
+        .or(Vec::new())
+        .and_then(|with| with.value.into_iter().map(|f| Ok(targets::there_is(&t, f)?.value)).collect());
     let place = t.place().clone();
     t.finish();
     Ok(Some(Written {
         place,
         parameters: parameters?,
         data: data?,
+        targets: targets?,
+        with: with?,
         optimizer: optimizer?.value,
         hold_out: *hold_out?,
         scale_errors: *scale_errors?,
     }))
-}
-
-fn number() -> Placed<EitherKind<Float, Text>> {
-    placed(either(float(), text()))
 }
 
 fn parameter(t: Section) -> Result<Parameter, Reported> {
@@ -256,19 +273,6 @@ fn fits(pattern: &str, name: &str) -> bool {
     rest.len() >= last.len() && rest.ends_with(last)
 }
 
-/// A number of a parameter's dimension.
-fn value(document: &Document, number: &Number, param: &Param, units: UnitSystem) -> Result<f64, Reported> {
-    let report = |message: String, help: Option<String>| {
-        document.report(Diagnostic::error(message).at(number.place.clone(), "").maybe_help(help))
-    };
-    match &number.value {
-        Either::Left(x) => Ok(crate::units::to_internal(*x, param.dimension, units)),
-        Either::Right(text) => {
-            read_quantity(text, param.dimension, units).map_err(|e| report(e.message.clone(), e.help))
-        }
-    }
-}
-
 /// From names to numbers of the energy.
 ///
 /// # Errors
@@ -278,6 +282,8 @@ pub(super) fn resolve(
     raw: &Raw,
     terms: &[Box<dyn Term>],
     charges: &Charges,
+    model: &Model,
+    last: Option<Task>,
 ) -> Result<Option<Fit>, Reported> {
     let Some(fit) = &raw.fit else { return Ok(None) };
     let error = |message: String, place: &Place, help: Option<String>| {
@@ -285,12 +291,9 @@ pub(super) fn resolve(
     };
     let numbers = parameter_names(terms, charges);
     let known = written(raw);
-    if fit.parameters.is_empty() {
-        let help = "add `[[fit.parameter]]` with `name = \"lennard-jones.Ar.epsilon\"` …".to_owned();
-        return Err(error("no number is free".into(), &fit.place, Some(help)));
-    }
-    if fit.data.is_empty() {
-        let help = "add `[[fit.data]]` with `file = \"forces.xyz\"`".to_owned();
+    let targets = fit.targets.meant(model, last, raw.units)?;
+    if fit.data.is_empty() && fit.targets.is_empty() && fit.with.is_empty() {
+        let help = "add `[[fit.data]]` with `file = \"forces.xyz\"`, or see `md explain fit`".to_owned();
         return Err(error("there is nothing to fit to".into(), &fit.place, Some(help)));
     }
     let mut free: Vec<Free> = Vec::new();
@@ -355,14 +358,13 @@ pub(super) fn resolve(
         }
         tied.push((name, sum));
     }
-    if free.is_empty() {
-        return Err(error("no number is free: all are tied".into(), &fit.place, None));
-    }
     let (optimizer, steps, batch) = fit.optimizer.clone();
     Ok(Some(Fit {
         free,
         ties: tied,
         data: fit.data.clone(),
+        targets,
+        with: fit.with.clone(),
         optimizer,
         steps,
         batch,
@@ -399,7 +401,8 @@ fn one(
     };
     free.bounds = [free.bounds[0].max(sensible[0]), sensible[1]];
     if let Some([low, high]) = &p.bounds {
-        let given = [value(document, low, param, units)?, value(document, high, param, units)?];
+        let given =
+            [value(document, low, param.dimension, units)?, value(document, high, param.dimension, units)?];
         for (x, number) in given.iter().zip([low, high]) {
             if !param.range.contains(*x) || (free.transform == Transform::Logarithm && *x <= 0.0) {
                 let message = format!("`{name}` cannot be that");
@@ -417,7 +420,10 @@ fn one(
         free.bounds = given;
     }
     if let Some([mean, deviation]) = &p.prior {
-        let known = [value(document, mean, param, units)?, value(document, deviation, param, units)?];
+        let known = [
+            value(document, mean, param.dimension, units)?,
+            value(document, deviation, param.dimension, units)?,
+        ];
         if known[1] <= 0.0 {
             return Err(error("a standard deviation is positive".into(), &deviation.place));
         }

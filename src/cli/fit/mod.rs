@@ -1,17 +1,16 @@
 //! `md fit`
 
+mod aims;
+mod subject;
+
 use super::results::{Results, exact};
 use super::run::{directory, duration, interrupt};
 use super::{Failure, How, Input, Outcome, quoted, say, table, tell};
 use crate::autodiff::Richardson;
 use crate::catalog::Catalog;
-use crate::fit::data::Reading;
 use crate::fit::optimize::{Objective, Optimizer};
-use crate::fit::{
-    Compared, FitError, Free, Problem, Sample, System, Totals, Transform, Uncertainty, shuffled,
-};
-use crate::forces::{Evaluator, Precision, parameter_names};
-use crate::input::fit::{Data, Fit as Settings};
+use crate::fit::{Compared, FitError, Problem, Sample, Totals, Transform, Uncertainty, shuffled};
+use crate::input::fit::Fit as Settings;
 use crate::input::plan::Plan;
 use crate::input::reader::{Kind, quantity};
 use crate::observe::checkpoint::Fingerprint;
@@ -22,11 +21,12 @@ use crate::run::files;
 use crate::units::UnitSystem;
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use subject::Subject;
 
 #[derive(Args)]
 pub(super) struct Fit {
@@ -65,6 +65,10 @@ struct Saved {
     optimizer: Optimizer,
     rows: Vec<Row>,
     done: bool,
+    /// What is known beside configurations, as it was at the start.
+    first: Vec<f64>,
+    /// What that goes on from.
+    targets: Vec<Vec<u8>>,
 }
 
 /// A step of the fit.
@@ -94,10 +98,11 @@ impl Fit {
             ));
         };
         let work = || -> Outcome {
-            let problem = self.problem(catalog, &plan, &settings)?;
+            let stop = interrupt();
+            let problem = self.problem(catalog, &plan, &settings, &stop)?;
             match self.check {
                 true => check(problem),
-                false => self.fit(catalog, &plan, &settings, problem),
+                false => self.fit(catalog, &plan, &settings, problem, &stop),
             }
         };
         match self.how.threads {
@@ -109,101 +114,72 @@ impl Fit {
         }
     }
 
-    /// Reads the data and makes the systems.
-    fn problem(&self, catalog: &Catalog, plan: &Plan, settings: &Settings) -> Result<Problem, Failure> {
-        let mut free = settings.free.clone();
-        // an input, and its data
-        let mut inputs: Vec<(Option<&Path>, Vec<&Data>)> = Vec::new();
-        for data in &settings.data {
-            let input = data.input.as_deref();
-            match inputs.iter_mut().find(|(i, _)| *i == input) {
-                Some((_, all)) => all.push(data),
-                None => inputs.push((input, vec![data])),
-            }
+    /// Reads the data and makes the systems: those of the input and of the others that it names.
+    fn problem(
+        &self,
+        catalog: &Catalog,
+        plan: &Plan,
+        settings: &Settings,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Problem, Failure> {
+        let mut problem = Problem {
+            free: settings.free.clone(),
+            systems: Vec::new(),
+            samples: Vec::new(),
+            aims: Vec::new(),
+            training: Vec::new(),
+            batch: settings.batch,
+            seed: plan.seed,
+        };
+        if problem.free.is_empty() {
+            let help = "add `[[fit.parameter]]` with `name = \"lennard-jones.Ar.epsilon\"` …";
+            return Err(Failure::wrong("no number is free").with_help(help));
         }
-        let (mut systems, mut samples) = (Vec::new(), Vec::new());
-        for (s, (input, all)) in inputs.iter().enumerate() {
-            let read = || match input {
-                Some(path) => Plan::read(path, &[], catalog)
-                    .map_err(|found| Failure { status: 2, message: found.render(super::colored()) }),
-                None => self.input.plan(catalog, true),
+        let again = || self.input.plan(catalog, true);
+        let main = Subject { plan, fit: settings, again: &again, quiet: self.how.quiet, stop };
+        main.add(&mut problem, settings)?;
+        for path in &settings.with {
+            let again = || {
+                Plan::read(path, &[], catalog)
+                    .map_err(|found| Failure { status: 2, message: found.render(super::colored()) })
             };
-            let other;
-            let plan = match input {
-                Some(_) => {
-                    other = read()?;
-                    &other
-                }
-                None => plan,
+            let mut plan = again()?;
+            let Some(fit) = plan.fit.take() else {
+                let message = format!("{} says nothing of a fit", path.display());
+                let help = "what is known of its system stands in its `[fit]`: see docs/fit.md";
+                return Err(Failure::wrong(message).with_help(help));
             };
-            let names = |i: usize| -> Vec<String> {
-                let kind = &plan.atoms.type_names[plan.atoms.types[i] as usize];
-                let mut names = vec![plan.atoms.names[i].clone(), plan.labels[i].name.clone(), kind.clone()];
-                names.dedup();
-                names
-            };
-            let atoms: Vec<Vec<String>> = (0..plan.atoms.len()).map(names).collect();
-            let before = samples.len();
-            for data in all {
-                let offset = data.offset.then(|| {
-                    let stem = data.file.file_stem().unwrap_or_default().to_string_lossy();
-                    free.push(Free::new(format!("offset.{stem}"), 0.0, false));
-                    free.len() - 1
-                });
-                let reading = Reading {
-                    names: &data.names,
-                    units: data.units,
-                    every: data.every,
-                    cell: &plan.state.cell,
-                    atoms: &atoms,
-                    system: s,
-                    uncertainties: data.uncertainties,
-                    weight: data.weight,
-                    offset,
-                };
-                samples.extend(reading.file(&data.file).map_err(failed)?);
-            }
-            let names = parameter_names(&plan.setup.terms, &plan.setup.charges);
-            let base: Vec<f64> = names.iter().map(|(_, x)| *x).collect();
-            let place: HashMap<String, usize> =
-                names.into_iter().enumerate().map(|(k, (name, _))| (name, k)).collect();
-            let mut columns: Vec<Vec<(usize, f64)>> = settings
-                .free
-                .iter()
-                .map(|p| place.get(&p.name).map(|&k| (k, 1.0)).into_iter().collect())
-                .collect();
-            let mut base = base;
-            for (name, sum) in &settings.ties {
-                let Some(&k) = place.get(name) else { continue };
-                base[k] = 0.0;
-                sum.iter().for_each(|&(of, factor)| columns[of].push((k, factor)));
-            }
-            columns.iter().flatten().for_each(|(k, _)| base[*k] = 0.0);
-            let evaluators = (0..rayon::current_num_threads().min(samples.len() - before).max(1)).map(|_| {
-                let mut setup = read()?.setup;
-                // (derivatives are in double precision, and so is what they are of)
-                setup.method.precision = Precision::Double;
-                Evaluator::new(setup).map_err(Failure::wrong)
-            });
-            systems.push(System { evaluators: evaluators.collect::<Result<_, _>>()?, base, columns });
+            let other = Subject { plan: &plan, fit: &fit, again: &again, quiet: self.how.quiet, stop };
+            other.add(&mut problem, settings)?;
         }
-        for system in &mut systems {
-            system.columns.resize(free.len(), Vec::new());
+        for system in &mut problem.systems {
+            system.columns.resize(problem.free.len(), Vec::new());
         }
-        let n = samples.len();
+        let n = problem.samples.len();
         let held = (settings.hold_out * n as f64).round() as usize;
         let mut training = shuffled(&(0..n).collect::<Vec<_>>(), plan.seed, 0).split_off(held.min(n));
         training.sort_unstable();
-        if training.is_empty() {
+        if training.is_empty() && problem.aims.is_empty() {
             return Err(Failure::wrong("all configurations are held out: there is nothing to fit to"));
         }
-        let mut problem =
-            Problem { free, systems, samples, training, batch: settings.batch, seed: plan.seed };
+        problem.training = training;
+        if settings.optimizer.wants_matrix() && problem.aims.iter().any(|a| !a.target.is_linear()) {
+            let message = "levenberg-marquardt needs the derivatives of every number, and a trajectory has them as a whole only";
+            return Err(Failure::wrong(message)
+                .with_help("write `optimizer.l-bfgs = {}` or `optimizer.adam = {}` in [fit]"));
+        }
         begin_offsets(&mut problem)?;
         Ok(problem)
     }
 
-    fn fit(&self, catalog: &Catalog, plan: &Plan, settings: &Settings, mut problem: Problem) -> Outcome {
+    fn fit(
+        &self,
+        catalog: &Catalog,
+        plan: &Plan,
+        settings: &Settings,
+        mut problem: Problem,
+        stop: &AtomicBool,
+    ) -> Outcome {
         let (quiet, stem) = (self.how.quiet, format!("{}-fit", self.input.stem()));
         let folder = directory(self.output.as_deref(), &stem, Some(self.resume), self.how.force, quiet)?;
         let identity = identity(&problem, &settings.optimizer);
@@ -211,24 +187,32 @@ impl Fit {
             true => saved(&folder, identity)?,
             false => {
                 let (u, optimizer) = (problem.start(), settings.optimizer.clone());
-                Saved { identity, u, optimizer, rows: Vec::new(), done: false }
+                let (rows, targets) = (Vec::new(), Vec::new());
+                Saved { identity, u, optimizer, rows, done: false, first: Vec::new(), targets }
             }
         };
+        for (aim, saved) in problem.aims.iter_mut().zip(&now.targets) {
+            aim.target.recall(saved).map_err(failed)?;
+        }
         let mut results = Results::new(folder, plan.echo.clone(), quiet)?;
         let (training, held) = parts(&problem);
         let bounds = problem.bounds();
         let steps = self.steps.unwrap_or(settings.steps);
-        let start = problem.totals(&problem.start(), &training).map_err(failed)?;
-        let count = start.count as f64;
+        let mut start = problem.totals(&problem.start(), &training).map_err(failed)?;
         if !start.squares.is_finite() {
             return Err(Failure::failed("the energy is not finite where the fit begins"));
         }
+        if now.rows.is_empty() && !problem.aims.is_empty() {
+            tell_unless(quiet, "what is known beside configurations is computed where the fit begins …");
+            now.first = problem.aims(&now.u).map_err(failed)?.into_iter().map(|(_, x)| x).collect();
+        }
+        start.add(&problem.compared_totals(&now.first));
+        let count = start.count as f64;
         if now.rows.is_empty() {
             let hold_out = hold_out(&mut problem, &now.u, &held)?;
             let (loss, values) = (start.loss(), problem.values(&now.u));
             now.rows.push(Row { loss, hold_out, gradient: f64::NAN, moved: 0.0, values });
         }
-        let stop = interrupt();
         let (clock, mut written) = (Instant::now(), Instant::now());
         let done = |now: &Saved| now.rows.len() as u64 - 1;
         let mut progress = Progress::start("fit", 0, steps, results.mode()).resumed_at(done(&now));
@@ -237,7 +221,14 @@ impl Fit {
             if late || stop.load(Ordering::Relaxed) {
                 break;
             }
-            let made = now.optimizer.step(&mut now.u, &bounds, &mut problem).map_err(failed)?;
+            let before = (now.optimizer.clone(), now.u.clone());
+            let made = match now.optimizer.step(&mut now.u, &bounds, &mut problem) {
+                Err(FitError::Interrupted) => {
+                    (now.optimizer, now.u) = before;
+                    break;
+                }
+                made => made.map_err(failed)?,
+            };
             now.done = made.done;
             if made.value.is_nan() {
                 break;
@@ -250,21 +241,29 @@ impl Fit {
             now.rows.push(Row { loss, hold_out, gradient: made.gradient, moved: made.moved, values });
             progress.update(done(&now), || format!("loss {loss:.4e}"));
             if written.elapsed() >= SAVED_EVERY {
-                save(&mut results, &now)?;
+                save(&mut results, &mut now, &problem)?;
                 written = Instant::now();
             }
         }
         progress.ended().finish(&format!("loss {:.4e}", now.rows.last().map_or(0.0, |r| r.loss)));
-        save(&mut results, &now)?;
+        save(&mut results, &mut now, &problem)?;
+        // (what was asked to stop did: the rest is short)
+        stop.store(false, Ordering::Relaxed);
 
         let normal = problem.normal(&now.u).map_err(failed)?;
-        let totals = problem.totals(&now.u, &training).map_err(failed)?;
+        let noise = problem.noise(&now.u).map_err(failed)?;
+        let aims = problem.aims(&now.u).map_err(failed)?;
+        let mut totals = problem.totals(&now.u, &training).map_err(failed)?;
+        let last: Vec<f64> = aims.iter().map(|(_, x)| *x).collect();
+        totals.add(&problem.compared_totals(&last));
+        let (squares, numbers) = (totals.squares, totals.count);
         let known =
-            Uncertainty::new(&problem, &now.u, &normal, totals.squares, totals.count, settings.scale_errors);
+            Uncertainty::new(&problem, &now.u, &normal, &noise, squares, numbers, settings.scale_errors);
         let reduced = plan.units == UnitSystem::Lj;
         let mut report =
             Report { problem: &mut problem, now: &now, known: &known, results: &mut results, reduced };
         report.write(&plan.title, [&training, &held])?;
+        report.aims(&plan.title, &aims)?;
         let text =
             report.text(&self.input.input.display().to_string(), [start, totals], [&training, &held])?;
         results.text += &text;
@@ -312,6 +311,12 @@ impl Fit {
             line += &format!(" --set {}", quoted(format!("{path}={value}")));
         }
         line + " --resume\n"
+    }
+}
+
+fn tell_unless(quiet: bool, text: &str) {
+    if !quiet {
+        tell(text);
     }
 }
 
@@ -373,14 +378,18 @@ fn identity(problem: &Problem, optimizer: &Optimizer) -> u64 {
         print.reals(&s.energy).reals(s.stress.iter().flatten());
         print.reals(&[s.weight, u.energy, u.force, u.stress]);
     }
+    for known in problem.aims.iter().flat_map(|a| a.target.known()) {
+        print.word(&known.name).reals(&[known.value, known.error]);
+    }
     problem.training.iter().for_each(|&k| {
         print.number(k as u64);
     });
     print.value()
 }
 
-fn save(results: &mut Results, now: &Saved) -> Result<(), Failure> {
-    let bytes = postcard::to_stdvec(now).map_err(Failure::failed)?;
+fn save(results: &mut Results, now: &mut Saved, problem: &Problem) -> Result<(), Failure> {
+    now.targets = problem.aims.iter().map(|a| a.target.save()).collect();
+    let bytes = postcard::to_stdvec(&*now).map_err(Failure::failed)?;
     results.quietly(files::RESTART, |out| out.write_all(&bytes))
 }
 
