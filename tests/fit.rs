@@ -186,7 +186,7 @@ impl Model {
         let evaluators = (0..threads).map(|_| self.evaluator()).collect();
         let training = (0..samples.len()).collect();
         let systems = vec![System { evaluators, base, columns }];
-        Problem { free, systems, samples, training, batch: None, seed: 3 }
+        Problem { free, systems, samples, aims: Vec::new(), training, batch: None, seed: 3 }
     }
 }
 
@@ -452,8 +452,9 @@ fn errors_cover_the_truth() {
         while !optimizer.step(&mut u, &bounds, &mut problem).unwrap().done {}
         let normal = problem.normal(&u).unwrap();
         let totals = problem.totals(&u, &[0, 1]).unwrap();
-        let [given, scaled] =
-            [false, true].map(|s| Uncertainty::new(&problem, &u, &normal, totals.squares, totals.count, s));
+        let noise = problem.noise(&u).unwrap();
+        let [given, scaled] = [false, true]
+            .map(|s| Uncertainty::new(&problem, &u, &normal, &noise, totals.squares, totals.count, s));
         assert_eq!(totals.count, 2 * (1 + 6 + 3 * 32));
         // (χ² of 204 degrees of freedom is within 5 of its deviations, √(2/204))
         assert!((given.reduced - 1.0).abs() < 5.0 * (2.0 / 204f64).sqrt(), "{}", given.reduced);
@@ -490,13 +491,13 @@ fn what_data_do_not_determine() {
     let mut problem = model.problem(free.clone(), &[], vec![sample.clone()], 1);
     let u = problem.start();
     let normal = problem.normal(&u).unwrap();
-    let found = Uncertainty::new(&problem, &u, &normal, 1.0, 1, false);
+    let found = Uncertainty::new(&problem, &u, &normal, &DMatrix::zeros(2, 2), 1.0, 1, false);
     assert_eq!(found.undetermined, [vec![0, 1]]);
     assert_eq!(found.errors, [Some(f64::INFINITY); 2]);
     // one of them at its bound: the other is determined
     let mut problem = model.problem(free, &[], vec![sample], 1);
     problem.free[1].bounds = [0.3405, 0.4];
-    let found = Uncertainty::new(&problem, &u, &normal, 1.0, 1, false);
+    let found = Uncertainty::new(&problem, &u, &normal, &DMatrix::zeros(2, 2), 1.0, 1, false);
     assert!(found.undetermined.is_empty() && found.errors[1].is_none(), "{found:?}");
     // E is proportional to ε: dE/dε = E/ε, and the energy is known to 0.05 kJ/mol for each of 32 atoms
     let mut out = Forces::default();
