@@ -9,7 +9,7 @@
 pub const HOPELESS: f64 = 1e3;
 
 /// How many lengths are kept at most.
-const KEPT: usize = 4096;
+const KEPT: usize = 512;
 
 /// The length of an adjoint after each step of its way back, or after each of so many steps: as many as take constant memory.
 #[derive(Clone, Debug, PartialEq)]

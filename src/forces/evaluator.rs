@@ -356,8 +356,8 @@ impl Evaluator {
         self.along(cell, positions, (direction, sums), None, out)
     }
 
-    /// The [forces](ForceSource::forces_only), and their [tangents](Self::tangents) along a direction: both the same to the
-    /// bit, in less time than one after the other.
+    /// The [forces](ForceSource::forces_only), and their [tangents](Self::tangents) along a direction, in less time than one after
+    /// the other. Where sums are on a grid, both are the same to the bit.
     ///
     /// # Errors
     /// As there.

@@ -37,8 +37,8 @@ const KEPT: i32 = 42;
 /// How many parameters a formula may have, and its ending beside.
 const MOST: usize = 10;
 /// How many steps a formula may have (with [`MOST`] variables), and an ending. Each costs time to compile, needed or not.
-const STEPS: usize = 40;
-const OF_ENDING: usize = 16;
+const STEPS: usize = 30;
+const OF_ENDING: usize = 10;
 
 /// How many fields the formula's own parameters have.
 const fn own_fields<F: Formula>() -> usize {
@@ -90,7 +90,7 @@ struct Piece {
     charges: Vec<(Dual<f64>, bool)>,
 }
 
-/// All pairs in a list. Values are zero where the frame does not want sums.
+/// All pairs in a list. Values are zero where the frame does not want sums, and their changes are rounded to one grid.
 pub(super) fn sum<F: Formula>(
     frame: &Frame,
     near: &Neighborhood,
@@ -205,7 +205,7 @@ const FLUSH: usize = 128;
 /// A value with its tangent, each as a part on a grid and one on a finer grid.
 type Parts<V> = [[V; 2]; 2];
 
-/// Adds a slope and its change to sums, where the mask holds.
+/// Adds a slope and its change to sums, where the mask holds; or its change alone, as exactly as tangents of forces are.
 #[inline(always)]
 fn add<V: Lanes<Element = f64>>(
     sum: &mut Parts<V>,
@@ -216,9 +216,9 @@ fn add<V: Lanes<Element = f64>>(
     values: bool,
 ) {
     if values {
-        add_part(&mut sum[0], &mut largest[0], origins[0], mask, slope.value);
+        add_part(&mut sum[0], &mut largest[0], origins[0], mask, slope.value, true);
     }
-    add_part(&mut sum[1], &mut largest[1], origins[1], mask, slope.tangent);
+    add_part(&mut sum[1], &mut largest[1], origins[1], mask, slope.tangent, values);
 }
 
 #[inline(always)]
@@ -228,12 +228,15 @@ fn add_part<V: Lanes<Element = f64>>(
     [on, finer]: [f64; 2],
     mask: V::Mask,
     x: V,
+    exactly: bool,
 ) {
     let x = V::select(mask, x, V::constant(0.0));
     *largest = largest.max(x.abs());
     let high = (x + on) - on;
     *coarse = *coarse + high;
-    *fine = *fine + (((x - high) + finer) - finer);
+    if exactly {
+        *fine = *fine + (((x - high) + finer) - finer);
+    }
 }
 
 impl<F: Formula> Kernel<f64> for OfRanks<'_, F> {
@@ -369,7 +372,7 @@ fn slopes<F: Formula, V: Lanes<Element = f64>>(
         [Dual::new(fields.number(own, block), zero), Dual::new(fields.number(own + 1, block), zero)];
     // (the branch goes the same way throughout a run)
     let (e, by) = match fields.ending {
-        Ending::Truncate => ended(Ending::Truncate, e.value(), r2, constants),
+        Ending::Truncate => return (e.value(), slopes),
         Ending::Shift => ended(Ending::Shift, e.value(), r2, constants),
         Ending::ForceShift => ended(Ending::ForceShift, e.value(), r2, constants),
         Ending::Switch => ended(Ending::Switch, e.value(), r2, constants),

@@ -272,7 +272,7 @@ pub struct Closest {
 pub struct TermSlopes {
     /// In each of the user's numbers.
     pub parameters: Vec<(Dual<f64>, bool)>,
-    /// In the charges of the atoms.
+    /// In the charges of the atoms; empty where there are none in it.
     pub charges: Vec<(Dual<f64>, bool)>,
 }
 
@@ -424,14 +424,13 @@ impl<L: Law> Term for Entry<L> {
         // Items are recorded some at a time: all of them on one tape would take as much memory as there is.
         let rest = lanes.as_ref().map_or(0..self.law.items(atoms), |lanes| lanes.rest.clone());
         let n = rest.len();
-        let (values, q) = (self.parameters.values(), frame.charges);
+        let (values, q, charged) = (self.parameters.values(), frame.charges, self.law.takes_charges());
         let each = n.div_ceil(PIECES).max(64);
         let piece = |k: usize| -> TermSlopes {
             let tape = Tape::<Dual<f64>>::new();
             let variable = |x: &f64| tape.variable(Dual::passive(*x));
             let fixed = |x: &f64| <Var<Dual<f64>> as Scalar>::constant(*x);
             let theta: Vec<_> = values.iter().map(variable).collect();
-            let charged = self.law.takes_charges();
             let charges: Vec<_> =
                 if charged { q.iter().map(variable).collect() } else { q.iter().map(fixed).collect() };
             let rate = |x: f64| <Var<Dual<f64>> as Differentiable>::lifted(Dual::new(0.0, x));
@@ -453,7 +452,10 @@ impl<L: Law> Term for Entry<L> {
         };
         let pieces: Vec<TermSlopes> = (0..n.div_ceil(each)).into_par_iter().map(piece).collect();
         let none = (Dual::constant(0.0), false);
-        let mut sum = TermSlopes { parameters: vec![none; values.len()], charges: vec![none; atoms] };
+        let mut sum = TermSlopes {
+            parameters: vec![none; values.len()],
+            charges: vec![none; if charged { atoms } else { 0 }],
+        };
         let add = |(a, b): (&mut (Dual<f64>, bool), &(Dual<f64>, bool))| *a = (a.0 + b.0, a.1 | b.1);
         for piece in &pieces {
             sum.parameters.iter_mut().zip(&piece.parameters).for_each(add);

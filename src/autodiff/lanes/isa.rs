@@ -111,11 +111,7 @@ impl Isa {
     }
     /// Whether results of [`double_rarely`](Isa::double_rarely) are those of [`double`](Isa::double) to the bit.
     pub(crate) fn rarely_the_same(self) -> bool {
-        match self {
-            Isa::Portable | Isa::Avx2 | Isa::Avx512 => true,
-            #[allow(unreachable_patterns)]
-            _ => false,
-        }
+        matches!(self, Isa::Portable | Isa::Avx2 | Isa::Avx512)
     }
     /// Runs a kernel in single precision.
     ///
