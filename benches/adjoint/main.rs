@@ -143,7 +143,7 @@ fn main() {
         let few = &[("gradient.memory", "\"reversible\"")];
         compare(&mut System::new("256 argon atoms, 1000 steps", ARGON, few, 1000), &wanted, &mut rows);
         let many = &[("system.lattice.repeat", "[10, 10, 10]"), ("stage[0].steps", "500")];
-        compare(&mut System::new("4000 argon atoms, 100 steps", ARGON, many, 100), &wanted, &mut rows);
+        compare(&mut System::new("4000 argon atoms, 400 steps", ARGON, many, 400), &wanted, &mut rows);
         compare(
             &mut System::new("256 atoms of a reduced liquid, 1000 steps", PEER, &[], 1000),
             &wanted,

@@ -342,12 +342,15 @@ impl Process<'_, '_> {
             self.evaluator.tangents(cell, positions, &direction, false, &mut product.change)?;
         }
         product.foreseen = false;
-        let strain = seed.strain;
+        let (strains, strain) = (direction.strains(), seed.strain);
         let both = product.change.forces.iter().zip(&at.forces);
         for (r, (change, force)) in adjoint.positions.iter_mut().zip(both) {
             for c in 0..3 {
+                r[c] += change[c];
                 // (∂W:ε/∂r: tangents are of forces along fixed axes, not of those that are strained)
-                r[c] += change[c] + (0..3).map(|k| strain[k][c] * force[k]).sum::<f64>();
+                if strains {
+                    r[c] += (0..3).map(|k| strain[k][c] * force[k]).sum::<f64>();
+                }
             }
         }
         adjoint.forces.fill([0.0; 3]);
@@ -375,16 +378,10 @@ impl Process<'_, '_> {
         self.way.horizon.is_some_and(|horizon| (self.steps - step).is_multiple_of(horizon))
     }
 
-    /// The backward pass through the beginning of a step, to the state before it.
-    fn through_begin(
-        &mut self,
-        before: &Snapshot,
-        step: usize,
-        back: &mut Backward,
-    ) -> Result<(), GradientError> {
+    /// The backward pass through the beginning of a step, to the state before it, where the adjoint is now.
+    fn through_begin(&mut self, step: usize, back: &mut Backward) -> Result<(), GradientError> {
         let Backward { adjoint, at, seed, lengths, .. } = back;
-        self.integrator.pull_back_begin(self.moment(before, self.first + step as u64), adjoint);
-        at.clone_from(before);
+        self.integrator.pull_back_begin(self.moment(at, self.first + step as u64), adjoint);
         lengths.push(|| adjoint.positions.iter().flatten().map(|x| x * x).sum::<f64>().sqrt());
         if self.forgets(step) {
             adjoint.positions.fill([0.0; 3]);
@@ -417,7 +414,8 @@ impl Steps for Process<'_, '_> {
             match back {
                 Back::Going(back) => {
                     self.through_end(back)?;
-                    self.through_begin(before, step, back)
+                    back.at.clone_from(before);
+                    self.through_begin(step, back)
                 }
                 Back::Last(_) => Ok(()),
             }
@@ -451,19 +449,19 @@ impl Process<'_, '_> {
             self.step(&mut snapshot, step, None)?;
         }
         let mut back = self.begin(&snapshot)?;
+        drop(snapshot);
         for step in (0..self.steps).rev() {
             self.through_end(&mut back)?;
             self.foresee(step, &mut back);
-            turn(&mut snapshot);
-            self.step(&mut snapshot, step, Some(&mut back.product))?;
-            turn(&mut snapshot);
+            turn(&mut back.at);
+            self.step(&mut back.at, step, Some(&mut back.product))?;
+            turn(&mut back.at);
             // (the clocks of a step backward run forward)
-            snapshot.state.step = self.first + step as u64;
-            self.through_begin(&snapshot, step, &mut back)?;
+            back.at.state.step = self.first + step as u64;
+            self.through_begin(step, &mut back)?;
         }
-        if snapshot.state.positions != start.state.positions
-            || snapshot.state.velocities != start.state.velocities
-        {
+        let State { positions, velocities, .. } = &back.at.state;
+        if *positions != start.state.positions || *velocities != start.state.velocities {
             let message = "going back, it did not come upon the very state it had begun with";
             return Err(GradientError::Irreversible(message.into()));
         }

@@ -393,7 +393,7 @@ impl Evaluator {
         mut forces: Option<&mut Forces>,
         out: &mut Forces,
     ) -> Result<(), ForceError> {
-        let largest = direction.moves.iter().chain(&direction.strain).flatten();
+        let largest = direction.moves.as_flattened().iter().chain(direction.strain.as_flattened());
         let largest = largest.fold(0.0, |m: f64, x| m.max(x.abs()));
         match self.method.kind {
             Kind::Tape => self.tangents_on_tape(cell, positions, direction, out),
@@ -405,8 +405,10 @@ impl Evaluator {
                 let scale = power_of_two(largest);
                 let mut moves = std::mem::take(&mut self.unit);
                 moves.clear();
-                moves.extend(direction.moves.iter().map(|v| v.map(|x| x / scale)));
-                let strain = direction.strain.map(|e| e.map(|x| x / scale));
+                // (exactly: it is a power of two)
+                let inverse = 1.0 / scale;
+                moves.extend(direction.moves.iter().map(|v| v.map(|x| x * inverse)));
+                let strain = direction.strain.map(|e| e.map(|x| x * inverse));
                 let unit = Direction { moves: &moves, strain };
                 // the grid is as fine as the largest of the results allows
                 let mut stiffness = match self.held {
@@ -430,8 +432,8 @@ impl Evaluator {
                     stiffness = numbers.max(self.stiffness(cell, positions)?);
                 }
                 self.unit = moves;
-                let all = out.forces.iter_mut().flatten().chain(&mut out.energies).chain(&mut out.virial);
-                all.for_each(|x| *x *= scale);
+                let all = out.forces.as_flattened_mut().iter_mut();
+                all.chain(&mut out.energies).chain(&mut out.virial).for_each(|x| *x *= scale);
             }
         }
         if finite(out) {
@@ -814,7 +816,7 @@ struct Asked<'a> {
 
 /// All numbers in it.
 fn numbers(out: &Forces) -> impl Iterator<Item = &f64> {
-    out.forces.iter().flatten().chain(&out.energies).chain(&out.virial)
+    out.forces.as_flattened().iter().chain(&out.energies).chain(&out.virial)
 }
 
 /// Whether all of them are finite.
