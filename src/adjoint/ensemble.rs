@@ -190,7 +190,7 @@ impl Run<'_> {
                 explicit: vec![vec![0.0; names]; averages],
             };
             if parameters {
-                let slopes = evaluator.slopes(&start.cell, &start.positions, None)?;
+                let slopes = evaluator.slopes(&start.cell, &start.positions, None, true)?;
                 for (k, (slope, matters)) in slopes.iter().enumerate() {
                     sample.slopes[k] = slope.value;
                     known[k] |= matters;
@@ -200,7 +200,8 @@ impl Run<'_> {
                     if seed.strain != [[0.0; 3]; 3] {
                         let rest = vec![[0.0; 3]; masses.len()];
                         let direction = Direction { moves: &rest, strain: seed.strain };
-                        let slopes = evaluator.slopes(&start.cell, &start.positions, Some(direction))?;
+                        let slopes =
+                            evaluator.slopes(&start.cell, &start.positions, Some(direction), true)?;
                         for (to, (slope, _)) in sample.explicit[a].iter_mut().zip(slopes) {
                             *to -= slope.tangent;
                         }
