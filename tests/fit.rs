@@ -285,7 +285,7 @@ fn changes_with_parameters_are_the_same_forward_and_backward() {
             .collect();
         let strain = [[0.3, 0.1, -0.2], [0.1, -0.4, 0.5], [-0.2, 0.5, 0.2]];
         let direction = Direction { moves: &moves, strain };
-        let back = evaluator.slopes(&state.cell, &state.positions, Some(direction)).unwrap();
+        let back = evaluator.slopes(&state.cell, &state.positions, Some(direction), true).unwrap();
         let largest = back.iter().fold(0.0, |m: f64, (d, _)| m.max(d.tangent.abs()));
         let mut out = Forces::default();
         for (k, (name, _)) in names.iter().enumerate() {

@@ -21,6 +21,8 @@ macro_rules! numbers {
 mod bonded;
 mod many_body;
 mod pairs;
+#[path = "../ratios/mod.rs"]
+mod ratios;
 mod reproducible;
 
 use md::autodiff::lanes::Isa;
@@ -31,7 +33,7 @@ use md::forces::{
 };
 use md::system::lattice::{Lattice, LatticeKind};
 use md::system::{Atoms, Cell, Positions};
-use serde_json::json;
+use ratios::Ratios;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
@@ -212,24 +214,13 @@ fn same<'a>(
 /// The rows.
 struct Table {
     wanted: Vec<String>,
-    rows: serde_json::Map<String, serde_json::Value>,
+    rows: Ratios,
 }
 
 impl Table {
-    fn heading(&self, name: &str, first: &str, second: &str) {
-        println!("{name:62} {first:>10} {second:>12} {:>7}", "ratio");
-    }
     fn wants(&self, name: &str) -> bool {
         self.wanted.iter().all(|word| name.contains(word))
     }
-    fn row(&mut self, name: String, unit: &str, keys: [&str; 2], [first, second]: [f64; 2]) -> f64 {
-        let ratio = second / first;
-        println!("{name:62} {first:10.2} {second:12.2} {ratio:7.3}");
-        let [of_first, of_second] = keys.map(|key| format!("{key}{unit}"));
-        self.rows.insert(name, json!({ "ratio": ratio, of_first: first, of_second: second }));
-        ratio
-    }
-
     /// Five rows. The racers: by hand, automatic, and the energies of either alone.
     fn compare(&mut self, name: &str, system: &System, way: Way, racers: [Racer; 4]) {
         let name = format!("{name}, {}", way.name());
@@ -253,9 +244,9 @@ impl Table {
         let [f, g, a, b, d, e] = race(system, &mut racers, tasks);
         let keys = ["by_hand", "automatic"];
         for (what, times) in [("forces", [f, g]), ("evaluate", [a, b]), ("energy", [d, e])] {
-            self.row(format!("{name}, {what}"), "_ns", keys, times);
+            self.rows.row(format!("{name}, {what}"), "_ns", keys, times, None);
         }
-        self.row(format!("{name}, gradient / energy"), "", keys, [f / d, g / e]);
+        self.rows.row(format!("{name}, gradient / energy"), "", keys, [f / d, g / e], None);
         if way.precision == Precision::Double {
             let plain = Way { isa: Isa::Portable, ..way }.method(system.grid);
             let [a, b] = [way.method(system.grid), plain].map(|method| {
@@ -267,11 +258,12 @@ impl Table {
             same(&format!("{name}: products"), tolerance, a.forces.as_flattened(), b.forces.as_flattened());
             racers[1].method = way.method(system.grid);
             let [forces, product] = race(system, &mut racers, [(1, Only), (1, Task::Product)]);
-            self.row(
+            self.rows.row(
                 format!("{name}, Hessian product / forces"),
                 "_ns",
                 ["forces", "product"],
                 [forces, product],
+                None,
             );
         }
     }
@@ -295,7 +287,7 @@ impl Table {
         let tasks = [(0, Task::Forces), (1, Task::Forces), (0, Task::Evaluate), (1, Task::Evaluate)];
         let [f, g, a, b] = race(system, &mut racers, tasks);
         for (what, times) in [("forces", [f, g]), ("evaluate", [a, b])] {
-            self.row(format!("{name}, {what}"), "_ns", ["otherwise", "reproducible"], times);
+            self.rows.row(format!("{name}, {what}"), "_ns", ["otherwise", "reproducible"], times, None);
         }
     }
 }
@@ -304,21 +296,16 @@ fn main() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     pool.install(|| {
         let wanted = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-        let mut table = Table { wanted, rows: Default::default() };
-        table.rows.insert("instruction_set".into(), Isa::best().name().into());
-        table.heading("ns an atom, lists given", "by hand", "automatic");
+        let mut table = Table { wanted, rows: Ratios::default() };
+        table.rows.heading("ns an atom, lists given", "by hand", "automatic");
         pairs::compare(&mut table);
         bonded::compare(&mut table);
         many_body::compare(&mut table);
-        table.heading("ns an atom", "otherwise", "reproducible");
+        table.rows.heading("ns an atom", "otherwise", "reproducible");
         pairs::reproducible(&mut table);
         bonded::reproducible(&mut table);
         many_body::reproducible(&mut table);
         reproducible::steps(&mut table);
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/outputs/bench");
-        let text = serde_json::to_string_pretty(&table.rows).unwrap();
-        std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(format!("{folder}/ratios.json"), text))
-            .unwrap();
+        table.rows.keep(Isa::best().name());
     });
 }

@@ -63,6 +63,6 @@ pub fn steps(rows: &mut Table) {
                 *best = best.min(sample.time.as_secs_f64() / each * 1e9);
             }
         }
-        rows.row(name, "_ns", ["otherwise", "reproducible"], best);
+        rows.rows.row(name, "_ns", ["otherwise", "reproducible"], best, None);
     }
 }

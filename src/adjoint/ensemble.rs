@@ -66,7 +66,7 @@ impl Sample {
         state: &State,
         known: &mut Vec<bool>,
     ) -> Result<(), GradientError> {
-        let slopes = evaluator.slopes(&state.cell, &state.positions, None)?;
+        let slopes = evaluator.slopes(&state.cell, &state.positions, None, true)?;
         known.resize(slopes.len(), false);
         known.iter_mut().zip(&slopes).for_each(|(known, (_, matters))| *known |= matters);
         self.slopes = slopes.iter().map(|(slope, _)| slope.value).collect();
@@ -79,7 +79,7 @@ impl Sample {
             if seed.strain != [[0.0; 3]; 3] {
                 let rest = vec![[0.0; 3]; state.positions.len()];
                 let direction = Direction { moves: &rest, strain: seed.strain };
-                let slopes = evaluator.slopes(&state.cell, &state.positions, Some(direction))?;
+                let slopes = evaluator.slopes(&state.cell, &state.positions, Some(direction), true)?;
                 explicit.resize(slopes.len(), 0.0);
                 explicit.iter_mut().zip(slopes).for_each(|(to, (slope, _))| *to -= slope.tangent);
             }

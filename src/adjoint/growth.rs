@@ -8,6 +8,51 @@
 /// The growth beyond which derivatives say next to nothing.
 pub const HOPELESS: f64 = 1e3;
 
+/// How many lengths are kept at most.
+const KEPT: usize = 512;
+
+/// The length of an adjoint after each step of its way back, or after each of so many steps: as many as take constant memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lengths {
+    seen: usize,
+    every: usize,
+    kept: Vec<f64>,
+}
+
+impl Default for Lengths {
+    fn default() -> Self {
+        Self { seen: 0, every: 1, kept: Vec::with_capacity(KEPT) }
+    }
+}
+
+impl Lengths {
+    /// Another step is taken; the length is asked for where it is kept.
+    pub fn push(&mut self, length: impl FnOnce() -> f64) {
+        if self.seen.is_multiple_of(self.every) && self.kept.len() == KEPT {
+            // every other one goes
+            (0..KEPT / 2).for_each(|k| self.kept[k] = self.kept[2 * k]);
+            self.kept.truncate(KEPT / 2);
+            self.every *= 2;
+        }
+        if self.seen.is_multiple_of(self.every) {
+            self.kept.push(length());
+        }
+        self.seen += 1;
+    }
+    /// How many steps back there were.
+    pub fn steps(&self) -> usize {
+        self.seen
+    }
+    /// Those that are kept, with the number of steps that are left to the beginning of the run.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.kept.iter().enumerate().map(|(k, x)| (self.seen - 1 - k * self.every, *x))
+    }
+    /// Their growth, with a step of this length.
+    pub fn growth(&self, time_step: f64) -> Option<Growth> {
+        growth(&self.kept, time_step * self.every as f64)
+    }
+}
+
 /// The growth of an adjoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
@@ -20,7 +65,7 @@ pub struct Growth {
 }
 
 /// The growth of an adjoint of these lengths, one a time step; none where there are too few.
-pub fn growth(lengths: &[f64], time_step: f64) -> Option<Growth> {
+fn growth(lengths: &[f64], time_step: f64) -> Option<Growth> {
     let later = &lengths[lengths.len() / 2..];
     let points: Vec<(f64, f64)> = later
         .iter()
@@ -55,5 +100,24 @@ mod tests {
         let flat = growth(&[1.0; 50], 0.01).unwrap();
         assert_eq!((flat.rate, flat.horizon), (0.0, None));
         assert_eq!(growth(&[1.0; 5], 0.01), None);
+    }
+
+    #[test]
+    fn lengths_of_many_steps_take_no_more_memory() {
+        for steps in [1, 100, KEPT, KEPT + 1, 3 * KEPT, 50_000] {
+            let mut lengths = Lengths::default();
+            let (memory, rate) = (lengths.kept.capacity(), 1e-3);
+            (0..steps).for_each(|k| lengths.push(|| (rate * k as f64).exp()));
+            assert_eq!((lengths.kept.capacity(), lengths.steps()), (memory, steps));
+            // (each length stands by its own step, from the first to one of the last)
+            for (left, x) in lengths.iter() {
+                assert_eq!(x, (rate * (steps - 1 - left) as f64).exp());
+            }
+            assert_eq!(lengths.iter().next().map(|x| x.0), Some(steps - 1));
+            assert!(lengths.iter().last().unwrap().0 <= steps / (KEPT / 2));
+            if let Some(found) = lengths.growth(0.5) {
+                assert!((found.rate - 2.0 * rate).abs() < 1e-12, "{found:?}");
+            }
+        }
     }
 }

@@ -24,13 +24,14 @@ mod objective;
 mod observable;
 pub mod reweighting;
 
+pub use growth::Lengths;
 pub use objective::{Average, Combine, Objective, When};
 pub use observable::{Observable, Thermal};
 
 use crate::autodiff::checkpointing::{Counts, InMemory, OnDisk, Steps, Store, checkpointed};
-use crate::forces::{Direction, Evaluator, ForceError, Forces, Grid, Kind};
+use crate::forces::{Direction, Evaluator, ForceError, ForceSource, Forces, Grid, Kind};
 use crate::integrate::{Adjoint, Integrator, Moment, Motion, StepError};
-use crate::system::State;
+use crate::system::{Cell, Positions, State};
 use observable::Seed;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -116,7 +117,7 @@ pub struct Gradient {
     /// In the parameters of the energy ([`Evaluator::parameter_names`]); whether they take part in anything.
     pub parameters: Vec<(f64, bool)>,
     /// The length of λ_r after each step of the way back.
-    pub lengths: Vec<f64>,
+    pub lengths: Lengths,
     /// What it took.
     pub cost: Cost,
 }
@@ -137,12 +138,23 @@ pub struct Cost {
 }
 
 /// A state with its forces.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The state.
     pub state: State,
     /// Its forces.
     pub forces: Vec<[f64; 3]>,
+}
+
+// (derived, it would not use the memory that is there again)
+impl Clone for Snapshot {
+    fn clone(&self) -> Self {
+        Self { state: self.state.clone(), forces: self.forces.clone() }
+    }
+    fn clone_from(&mut self, o: &Self) {
+        self.state.clone_from(&o.state);
+        self.forces.clone_from(&o.forces);
+    }
 }
 
 impl Snapshot {
@@ -161,7 +173,53 @@ struct Backward {
     at: Snapshot,
     /// ∂L/∂U and ∂L/∂W of that state, by name of what is strained: to be handed on with the forces.
     seed: Seed,
-    lengths: Vec<f64>,
+    lengths: Lengths,
+    /// What a step taken backward has computed beside its forces.
+    product: Product,
+}
+
+/// A Hessian product at a state that a step backward comes to, computed in one pass with its forces: for that the adjoint of
+/// these forces must be foreseen.
+#[derive(Default)]
+struct Product {
+    /// Whether it is.
+    foreseen: bool,
+    /// The adjoint of that state as it will be, where its velocities and forces do not matter for it.
+    along: Adjoint,
+    /// How forces change along the adjoint of the forces.
+    change: Forces,
+}
+
+/// Forces, and what is computed beside them.
+struct Source<'a> {
+    evaluator: &'a mut Evaluator,
+    beside: Option<&'a mut Product>,
+}
+
+impl ForceSource for Source<'_> {
+    fn evaluate(&mut self, cell: &Cell, positions: &Positions, out: &mut Forces) -> Result<(), ForceError> {
+        self.evaluator.evaluate(cell, positions, out)
+    }
+    fn forces_only(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        out: &mut Forces,
+    ) -> Result<(), ForceError> {
+        match &mut self.beside {
+            Some(Product { foreseen: true, along, change }) => {
+                let direction = Direction { moves: &along.forces, strain: [[0.0; 3]; 3] };
+                self.evaluator.forces_and_tangents(cell, positions, &direction, out, change)
+            }
+            _ => self.evaluator.forces_only(cell, positions, out),
+        }
+    }
+    fn force_step(&self) -> f64 {
+        self.evaluator.force_step()
+    }
+    fn list_builds(&self) -> u64 {
+        self.evaluator.list_builds()
+    }
 }
 
 /// A run as [`Steps`].
@@ -198,10 +256,16 @@ impl Process<'_, '_> {
         self.objective.see(step, state, self.masses, &self.forces)
     }
 
-    fn step(&mut self, snapshot: &mut Snapshot, step: usize) -> Result<(), GradientError> {
+    fn step(
+        &mut self,
+        snapshot: &mut Snapshot,
+        step: usize,
+        beside: Option<&mut Product>,
+    ) -> Result<(), GradientError> {
         std::mem::swap(&mut self.forces.forces, &mut snapshot.forces);
         let first_time = step + 1 > self.seen;
-        let mut motion = Motion::resume(&mut snapshot.state, self.masses, self.evaluator, &mut self.forces)?;
+        let mut source = Source { evaluator: self.evaluator, beside };
+        let mut motion = Motion::resume(&mut snapshot.state, self.masses, &mut source, &mut self.forces)?;
         motion.forces_only = !(first_time && self.objective.wants_energies(step + 1));
         self.integrator.step(&mut motion)?;
         if first_time {
@@ -236,7 +300,8 @@ impl Process<'_, '_> {
             parameters: vec![(0.0, false); self.evaluator.parameter_names().len()],
             at: last.clone(),
             seed: Seed::none(),
-            lengths: Vec::with_capacity(self.steps),
+            lengths: Lengths::default(),
+            product: Product::default(),
         };
         self.objective.pull(
             self.steps,
@@ -248,61 +313,83 @@ impl Process<'_, '_> {
         Ok(backward)
     }
 
+    /// The backward pass through the end of the step to the state that the adjoint is at, and through its forces.
+    fn through_end(&mut self, back: &mut Backward) -> Result<(), GradientError> {
+        let Backward { adjoint, at, .. } = back;
+        self.integrator.pull_back_end(self.moment(at, at.state.step), adjoint);
+        self.through_forces(back)
+    }
+
+    /// A state as a moment of the run.
+    fn moment<'a>(&'a self, at: &'a Snapshot, step: u64) -> Moment<'a> {
+        Moment { step, velocities: &at.state.velocities, forces: &at.forces, masses: self.masses }
+    }
+
     /// Hands the adjoint of the forces on to positions and parameters.
     fn through_forces(&mut self, back: &mut Backward) -> Result<(), GradientError> {
-        let State { cell, positions, .. } = &back.at.state;
-        let direction = Direction { moves: &back.adjoint.forces, strain: back.seed.strain };
+        let Backward { adjoint, parameters, at, seed, product, .. } = back;
+        let State { cell, positions, .. } = &at.state;
+        let direction = Direction { moves: &adjoint.forces, strain: seed.strain };
         if self.way.parameters {
-            let slopes = self.evaluator.slopes(cell, positions, Some(direction))?;
-            for ((sum, matters), (slope, known)) in back.parameters.iter_mut().zip(slopes) {
+            let slopes = self.evaluator.slopes(cell, positions, Some(direction), seed.energy != 0.0)?;
+            for ((sum, matters), (slope, known)) in parameters.iter_mut().zip(slopes) {
                 // (F = −∂E/∂r, W = −∂E/∂ε)
-                *sum += back.seed.energy * slope.value - slope.tangent;
+                *sum += seed.energy * slope.value - slope.tangent;
                 *matters |= known;
             }
         }
-        self.evaluator.tangents(cell, positions, &direction, false, &mut self.forces)?;
-        let strain = back.seed.strain;
-        let both = self.forces.forces.iter().zip(&back.at.forces);
-        for (r, (change, force)) in back.adjoint.positions.iter_mut().zip(both) {
+        let foreseen = product.foreseen && !direction.strains() && product.along.forces == adjoint.forces;
+        if !foreseen {
+            self.evaluator.tangents(cell, positions, &direction, false, &mut product.change)?;
+        }
+        product.foreseen = false;
+        let (strains, strain) = (direction.strains(), seed.strain);
+        let both = product.change.forces.iter().zip(&at.forces);
+        for (r, (change, force)) in adjoint.positions.iter_mut().zip(both) {
             for c in 0..3 {
+                r[c] += change[c];
                 // (∂W:ε/∂r: tangents are of forces along fixed axes, not of those that are strained)
-                r[c] += change[c] + (0..3).map(|k| strain[k][c] * force[k]).sum::<f64>();
+                if strains {
+                    r[c] += (0..3).map(|k| strain[k][c] * force[k]).sum::<f64>();
+                }
             }
         }
-        back.adjoint.forces.fill([0.0; 3]);
-        back.seed = Seed::none();
+        adjoint.forces.fill([0.0; 3]);
+        *seed = Seed::none();
         Ok(())
     }
 
-    fn back(&mut self, before: &Snapshot, step: usize, back: &mut Backward) -> Result<(), GradientError> {
-        let Backward { adjoint, at, .. } = back;
-        let after = Moment {
-            step: at.state.step,
-            velocities: &at.state.velocities,
-            forces: &at.forces,
-            masses: self.masses,
-        };
-        self.integrator.pull_back_end(after, adjoint);
-        self.through_forces(back)?;
-        let Backward { adjoint, .. } = back;
-        let begun = Moment {
-            step: self.first + step as u64,
-            velocities: &before.state.velocities,
-            forces: &before.forces,
-            masses: self.masses,
-        };
-        self.integrator.pull_back_begin(begun, adjoint);
-        back.at.clone_from(before);
-        let length = adjoint.positions.iter().flatten().map(|x| x * x).sum::<f64>().sqrt();
-        back.lengths.push(length);
-        if let Some(horizon) = self.way.horizon
-            && (self.steps - step).is_multiple_of(horizon)
-        {
-            back.adjoint.positions.fill([0.0; 3]);
-            back.adjoint.velocities.fill([0.0; 3]);
-            back.adjoint.forces.fill([0.0; 3]);
+    /// Foresees the adjoint of the forces of the state before this step, which is yet to be found: kicks are linear in forces
+    /// and velocities, so that neither matters for it. Where the objective looks at that state, they may.
+    fn foresee(&self, step: usize, back: &mut Backward) {
+        let Backward { adjoint, at, product, .. } = back;
+        product.foreseen = !self.objective.sees(step) && !self.forgets(step);
+        if product.foreseen {
+            let (along, before) = (&mut product.along, self.moment(at, self.first + step as u64));
+            along.clone_from(adjoint);
+            self.integrator.pull_back_begin(before, along);
+            if step > 0 {
+                self.integrator.pull_back_end(before, along);
+            }
         }
-        self.objective.pull(step, self.masses, &back.at, &mut back.adjoint, &mut back.seed)?;
+    }
+
+    /// Whether the adjoint is dropped before this step.
+    fn forgets(&self, step: usize) -> bool {
+        self.way.horizon.is_some_and(|horizon| (self.steps - step).is_multiple_of(horizon))
+    }
+
+    /// The backward pass through the beginning of a step, to the state before it, where the adjoint is now.
+    fn through_begin(&mut self, step: usize, back: &mut Backward) -> Result<(), GradientError> {
+        let Backward { adjoint, at, seed, lengths, .. } = back;
+        self.integrator.pull_back_begin(self.moment(at, self.first + step as u64), adjoint);
+        lengths.push(|| adjoint.positions.iter().flatten().map(|x| x * x).sum::<f64>().sqrt());
+        if self.forgets(step) {
+            adjoint.positions.fill([0.0; 3]);
+            adjoint.velocities.fill([0.0; 3]);
+            adjoint.forces.fill([0.0; 3]);
+        }
+        self.objective.pull(step, self.masses, at, adjoint, seed)?;
         self.backward += 1;
         self.report()
     }
@@ -314,7 +401,7 @@ impl Steps for Process<'_, '_> {
 
     fn advance(&mut self, snapshot: &mut Snapshot, step: usize) {
         if self.failed.is_none() {
-            self.failed = self.step(snapshot, step).err();
+            self.failed = self.step(snapshot, step, None).err();
         }
     }
     fn pull_back(&mut self, before: &Snapshot, step: usize, back: &mut Back) {
@@ -326,7 +413,11 @@ impl Steps for Process<'_, '_> {
                 *back = Back::Going(Box::new(self.begin(last)?));
             }
             match back {
-                Back::Going(back) => self.back(before, step, back),
+                Back::Going(back) => {
+                    self.through_end(back)?;
+                    back.at.clone_from(before);
+                    self.through_begin(step, back)
+                }
                 Back::Last(_) => Ok(()),
             }
         };
@@ -351,32 +442,31 @@ impl Process<'_, '_> {
         Ok(checkpointed(self, start, steps, snapshots, store, last)?)
     }
 
-    /// By steps that are taken backward: with reversed velocities.
+    /// By steps that are taken backward: with reversed velocities. Forces come with the Hessian product that the adjoint needs.
     fn retraced(&mut self, start: &Snapshot) -> Result<(Back, Counts), GradientError> {
         let turn = |s: &mut Snapshot| s.state.velocities.iter_mut().flatten().for_each(|v| *v = -*v);
         let mut snapshot = start.clone();
         for step in 0..self.steps {
-            self.advance(&mut snapshot, step);
+            self.step(&mut snapshot, step, None)?;
         }
-        let mut back = last(&snapshot);
+        let mut back = self.begin(&snapshot)?;
+        drop(snapshot);
         for step in (0..self.steps).rev() {
-            if self.failed.is_some() {
-                break;
-            }
-            turn(&mut snapshot);
-            self.advance(&mut snapshot, step);
-            turn(&mut snapshot);
+            self.through_end(&mut back)?;
+            self.foresee(step, &mut back);
+            turn(&mut back.at);
+            self.step(&mut back.at, step, Some(&mut back.product))?;
+            turn(&mut back.at);
             // (the clocks of a step backward run forward)
-            snapshot.state.step = self.first + step as u64;
-            self.pull_back(&snapshot, step, &mut back);
+            back.at.state.step = self.first + step as u64;
+            self.through_begin(step, &mut back)?;
         }
-        if self.failed.is_none()
-            && (snapshot.state.positions != start.state.positions
-                || snapshot.state.velocities != start.state.velocities)
-        {
+        let State { positions, velocities, .. } = &back.at.state;
+        if *positions != start.state.positions || *velocities != start.state.velocities {
             let message = "going back, it did not come upon the very state it had begun with";
             return Err(GradientError::Irreversible(message.into()));
         }
+        let back = Back::Going(Box::new(back));
         let steps = self.steps as u64;
         Ok((back, Counts { forward: 2 * steps, backward: steps, stored: 0, snapshots: 0 }))
     }
@@ -422,7 +512,7 @@ impl<'s> Run<'s> {
         let watch = &mut |_, _| ControlFlow::Continue(());
         let (mut process, mut state) = self.begin(objective, &way, watch)?;
         for step in 0..process.steps {
-            process.step(&mut state, step)?;
+            process.step(&mut state, step, None)?;
         }
         objective.finish()?;
         Ok(objective.value())

@@ -146,6 +146,11 @@ impl Objective {
         self.averages.iter().any(seen)
     }
 
+    /// Whether it looks at the state after so many steps.
+    pub(super) fn sees(&self, step: usize) -> bool {
+        self.averages.iter().any(|a| a.when.number(step, self.steps).is_some())
+    }
+
     /// Looks at the state after so many steps.
     pub(super) fn see(
         &mut self,

@@ -56,11 +56,11 @@ pub trait Store<T> {
     /// # Errors
     /// If it cannot be kept.
     fn put(&mut self, step: usize, state: &T) -> io::Result<()>;
-    /// Gives it back.
+    /// Gives it back, in the memory of another one.
     ///
     /// # Errors
     /// If it cannot be read.
-    fn get(&mut self, step: usize) -> io::Result<T>;
+    fn get(&mut self, step: usize, state: &mut T) -> io::Result<()>;
     /// Forgets it.
     fn drop(&mut self, step: usize);
 }
@@ -80,11 +80,10 @@ impl<T: Clone> Store<T> for InMemory<T> {
         self.0.insert(step, state.clone());
         Ok(())
     }
-    fn get(&mut self, step: usize) -> io::Result<T> {
-        self.0
-            .get(&step)
-            .cloned()
-            .ok_or_else(|| io::Error::other(format!("there is no snapshot of step {step}")))
+    fn get(&mut self, step: usize, state: &mut T) -> io::Result<()> {
+        let none = || io::Error::other(format!("there is no snapshot of step {step}"));
+        state.clone_from(self.0.get(&step).ok_or_else(none)?);
+        Ok(())
     }
     fn drop(&mut self, step: usize) {
         self.0.remove(&step);
@@ -112,8 +111,9 @@ impl<T: Serialize + DeserializeOwned> Store<T> for OnDisk {
     fn put(&mut self, step: usize, state: &T) -> io::Result<()> {
         std::fs::write(self.path(step), postcard::to_stdvec(state).map_err(io::Error::other)?)
     }
-    fn get(&mut self, step: usize) -> io::Result<T> {
-        postcard::from_bytes(&std::fs::read(self.path(step))?).map_err(io::Error::other)
+    fn get(&mut self, step: usize, state: &mut T) -> io::Result<()> {
+        *state = postcard::from_bytes(&std::fs::read(self.path(step))?).map_err(io::Error::other)?;
+        Ok(())
     }
     fn drop(&mut self, step: usize) {
         // (what cannot be removed goes with the folder)
@@ -182,10 +182,10 @@ impl<P: Steps, T: Store<P::State>> Run<'_, P, T> {
         self.counts.forward += (to - from) as u64;
     }
     /// Goes back from the end of steps `from..to` to their beginning, whose state is kept, with that many snapshots, it
-    /// included.
-    fn back(&mut self, from: usize, to: usize, snapshots: usize) -> io::Result<()> {
-        let mut state = self.store.get(from)?;
-        self.back_from(&mut state, from, to, snapshots)
+    /// included. What stands in `state` is overwritten.
+    fn back(&mut self, state: &mut P::State, from: usize, to: usize, snapshots: usize) -> io::Result<()> {
+        self.store.get(from, state)?;
+        self.back_from(state, from, to, snapshots)
     }
     /// The same, with the state at hand.
     fn back_from(
@@ -211,7 +211,7 @@ impl<P: Steps, T: Store<P::State>> Run<'_, P, T> {
                 } else {
                     self.pull_back(state, middle);
                 }
-                self.back(from, middle, snapshots)
+                self.back(state, from, middle, snapshots)
             }
         }
     }
@@ -341,7 +341,7 @@ pub fn online<P: Steps, T: Store<P::State>>(
     // (from each snapshot to the next, with the room that later ones have left)
     let mut end = step;
     for (before, one) in placed.iter().enumerate().rev() {
-        run.back(one.step, end, snapshots - before)?;
+        run.back(&mut state, one.step, end, snapshots - before)?;
         if one.step > 0 {
             run.drop(one.step);
         }

@@ -19,4 +19,5 @@ pub use lanes::Lanes;
 pub use number::Number;
 pub use potentials::dual::{Differentiable, Dual};
 pub use stack_tape::{StackTape, StackVar};
+pub(crate) use tape::written_out;
 pub use tape::{Adjoints, InlineTape, Recorder, Tape, Var};

@@ -14,7 +14,7 @@ const PARENTS: usize = 6;
 macro_rules! written_out {
     (for $k:ident in [$($n:literal)*] $body:block) => { $( { let $k: usize = $n; $body } )* };
 }
-pub(super) use written_out;
+pub(crate) use written_out;
 
 /// What a [`Var`] writes its steps to.
 ///

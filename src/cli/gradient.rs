@@ -4,7 +4,7 @@ use super::results::{Asked, Results, exact};
 use super::run::interrupt;
 use super::{Failure, Outcome, table};
 use crate::adjoint::ensemble::{Ensemble, Estimate};
-use crate::adjoint::growth::{HOPELESS, growth};
+use crate::adjoint::growth::HOPELESS;
 use crate::adjoint::{Gradient as Found, GradientError, Memory, Objective, Run, Snapshot, Thermal, Way};
 use crate::autodiff::Richardson;
 use crate::catalog::Catalog;
@@ -243,7 +243,7 @@ impl Job<'_> {
             significant(length(&found.start.velocities), 4)
         );
         let (dt, unit) = (self.last.integrator.time_step(), self.time_unit());
-        if let Some(grown) = growth(&found.lengths, dt) {
+        if let Some(grown) = found.lengths.growth(dt) {
             let [rate, error] = [grown.rate, grown.error].map(|x| significant(x, 3));
             text += &format!("  the adjoint grows by exp(t · {rate}/{unit}) (± {error})");
             match grown.horizon {
@@ -318,14 +318,8 @@ impl Job<'_> {
 
     fn draw(&mut self, found: &Found, rows: &[Row]) -> Result<(), Failure> {
         let (dt, unit) = (self.last.integrator.time_step(), self.time_unit());
-        let n = found.lengths.len();
-        let points: (Vec<f64>, Vec<f64>) = found
-            .lengths
-            .iter()
-            .enumerate()
-            .filter(|(_, x)| **x > 0.0)
-            .map(|(k, x)| ((n - 1 - k) as f64 * dt, *x))
-            .unzip();
+        let drawn = found.lengths.iter().filter(|(_, x)| *x > 0.0);
+        let points: (Vec<f64>, Vec<f64>) = drawn.map(|(left, x)| (left as f64 * dt, x)).unzip();
         if points.0.len() > 1 {
             let title = format!("The adjoint on its way back: {}", self.title);
             let panel = Panel::new("length of ∂L/∂r", "").logarithmic();

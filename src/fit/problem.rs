@@ -597,7 +597,7 @@ fn slopes(
     }
     let by_energy = r.energy.map_or(0.0, |(difference, root)| difference * root * root / sample.atoms());
     let direction = Direction { moves: &moves, strain };
-    let slopes = evaluator.slopes(&sample.cell, &sample.positions, Some(direction))?;
+    let slopes = evaluator.slopes(&sample.cell, &sample.positions, Some(direction), by_energy != 0.0)?;
     let of_number = |k: usize| slopes[k].0.value * by_energy + slopes[k].0.tangent;
     let of_column = |(k, column): (usize, &Vec<(usize, f64)>)| {
         let own = if sample.offset == Some(k) { by_energy } else { 0.0 };

@@ -29,15 +29,45 @@ pub fn each_chunk<T: Send, const K: usize>(
     mut totals: [&mut Sums; K],
     body: Body<T, K>,
 ) {
+    start(n, partial, &totals);
+    let tasks = out.par_chunks_mut(CHUNK * per_item).zip(partial.par_iter_mut()).enumerate();
+    tasks.for_each(|(chunk, (out, sums))| body(range(chunk, n), out, sums));
+    finish(partial, &mut totals);
+}
+
+/// The body of a loop with two outputs.
+pub type BodyOfTwo<'a, T, const K: usize> = &'a (dyn Fn(Range<usize>, [&mut [T]; 2], &mut [Sums; K]) + Sync);
+
+/// The same with two outputs, of each of which an item owns an element.
+pub fn each_chunk_of_two<T: Send, const K: usize>(
+    n: usize,
+    [one, other]: [&mut [T]; 2],
+    partial: &mut Vec<[Sums; K]>,
+    mut totals: [&mut Sums; K],
+    body: BodyOfTwo<T, K>,
+) {
+    start(n, partial, &totals);
+    let out = one.par_chunks_mut(CHUNK).zip(other.par_chunks_mut(CHUNK));
+    let tasks = out.zip(partial.par_iter_mut()).enumerate();
+    tasks.for_each(|(chunk, ((one, other), sums))| body(range(chunk, n), [one, other], sums));
+    finish(partial, &mut totals);
+}
+
+/// The items of a chunk.
+fn range(chunk: usize, n: usize) -> Range<usize> {
+    chunk * CHUNK..((chunk + 1) * CHUNK).min(n)
+}
+
+/// No sums yet, of every chunk.
+fn start<const K: usize>(n: usize, partial: &mut Vec<[Sums; K]>, totals: &[&mut Sums; K]) {
     partial.clear();
     partial.resize(n.div_ceil(CHUNK), totals.each_ref().map(|total| Sums::on(total.origin())));
-    let tasks = out.par_chunks_mut(CHUNK * per_item).zip(partial.par_iter_mut()).enumerate();
-    tasks.for_each(|(chunk, (out, sums))| {
-        let first = chunk * CHUNK;
-        body(first..(first + CHUNK).min(n), out, sums);
-    });
+}
+
+/// Adds up the sums of all chunks.
+fn finish<const K: usize>(partial: &[[Sums; K]], totals: &mut [&mut Sums; K]) {
     for (total, k) in totals.iter_mut().zip(0..) {
-        partial.iter().for_each(|sums: &[Sums; K]| total.add(&sums[k]));
+        partial.iter().for_each(|sums| total.add(&sums[k]));
     }
 }
 

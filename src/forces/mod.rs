@@ -31,7 +31,7 @@ pub use evaluator::{Charges, Evaluator, Kind, Method, ParameterSlope, Setup, par
 pub use order::{Direction, Order, Quantity, Tangents, Values};
 pub use parameters::{ParameterTable, PreparedTable, Slot};
 pub use term::{
-    Closest, Entry, Law, ListNeed, Prepared, PreparedSlopes, Reach, Sink, Sums, Term, TermSlopes,
+    Beside, Closest, Entry, Law, ListNeed, Prepared, PreparedSlopes, Reach, Sink, Sums, Term, TermSlopes,
 };
 pub use timings::Timings;
 pub use view::{Frame, Grid, Neighborhood, Precision, View};

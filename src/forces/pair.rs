@@ -3,11 +3,11 @@
 // Kernels read lists and tables without checks.
 #![allow(unsafe_code)]
 
-use super::chunks::{Totals, each_chunk, each_rank};
+use super::chunks::{Totals, each_chunk, each_chunk_of_two};
 use super::order::{Order, Quantity, Single, Tangents, Values};
 use super::pair_slopes::{self, Sizes};
 use super::parameters::{ParameterTable, PreparedTable};
-use super::term::{self, Entry, Law, ListNeed, PreparedSlopes, Reach, Sink, Sums, Term};
+use super::term::{self, Beside, Entry, Law, ListNeed, PreparedSlopes, Reach, Sink, Sums, Term};
 use super::view::{Frame, Grid, Neighborhood, Precision, View};
 use crate::autodiff::Dual;
 use crate::autodiff::lanes::{Element, Kernel, Lanes};
@@ -90,11 +90,12 @@ pub struct PairLaw<E: PairEnergy, F = Derived<E>> {
     list: usize,
     range: f64,
     special: Special,
-    partial: Vec<[Sums; 1]>,
-    /// The same together with another energy.
+    /// Sums of chunks, for two energies.
     both: Vec<[Sums; 2]>,
     /// The sizes of derivatives in parameters, as they were last.
     sizes: Sizes,
+    /// Whether the formula is short enough for their kernel, once that is known.
+    short: Option<bool>,
     energy: PhantomData<(E, F)>,
 }
 
@@ -162,9 +163,9 @@ impl<E: PairEnergy, F: Formula> PairLaw<E, F> {
             list: 0,
             range,
             special,
-            partial: Vec::new(),
             both: Vec::new(),
             sizes: Sizes::default(),
+            short: None,
             energy: PhantomData,
         }
     }
@@ -246,6 +247,13 @@ fn run<O: Order, A: Part, B: Part>(rows: Rows<O, A, B>) {
 impl<E: PairEnergy, F: Formula> PairLaw<E, F> {
     /// What is not in the list.
     fn specials<Y: Single>(&self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
+        if let Some(beside) = &mut sink.beside {
+            let frame = beside.frame(frame);
+            self.special::<f64>(&frame, p, &mut beside.sink());
+        }
+        self.special::<Y>(frame, p, sink);
+    }
+    fn special<Y: Single>(&self, frame: &Frame, p: &PreparedTable, sink: &mut Sink) {
         let remainder = self.special.remainder;
         let pair = |r2: Y, row: usize, part: f64| {
             let [whole, excluded] = Y::special::<E>(r2, &p.row(row));
@@ -298,9 +306,20 @@ impl Joint {
         sink: &mut Sink,
         second: &mut Sums,
     ) {
-        match frame.direction {
-            None => (self.fused)(a, b, frame, sink, second),
-            Some(_) => (self.tangents)(a, b, frame, sink, second),
+        if frame.direction.is_none() {
+            return (self.fused)(a, b, frame, sink, second);
+        }
+        let mut apart = None;
+        if !Beside::fits(frame)
+            && let Some(mut beside) = sink.beside.take()
+        {
+            let sums = &mut Sums::default();
+            (self.fused)(a, b, &beside.frame(frame), &mut beside.sink(), sums);
+            apart = Some(beside);
+        }
+        (self.tangents)(a, b, frame, sink, second);
+        if apart.is_some() {
+            sink.beside = apart;
         }
     }
 }
@@ -326,12 +345,10 @@ fn fused_jointly<O: Order, A: PairEnergy, F: Formula, B: PairEnergy, G: Formula>
     let ((a, p), (b, q)) = (a.parts(), b.parts());
     let near = &frame.lists[a.list];
     let tables = [&a.table, &b.table];
-    let n = near.list.len();
-    let totals = [&mut sink.sums, &mut *second];
-    each_chunk(n, &mut sink.ranked[a.list], 1, &mut a.both, totals, &|ranks, forces, [first, second]| {
+    each_rank(frame, sink, second, a.list, &mut a.both, &|ranks, forces, beside, [first, second]| {
         let (endings, parts) = ([A::ENDING, B::ENDING], PhantomData::<(By<F>, By<G>)>);
-        let sums = [Some(first), Some(second)];
-        run(Rows { frame, near, tables, endings, ranks, forces, sums, order: PhantomData::<O>, parts });
+        let (sums, order) = ([Some(first), Some(second)], PhantomData::<O>);
+        run(Rows { frame, near, tables, endings, ranks, forces, beside, sums, order, parts });
     });
     a.specials::<O::One>(frame, p, sink);
     std::mem::swap(&mut sink.sums, second);
@@ -339,8 +356,38 @@ fn fused_jointly<O: Order, A: PairEnergy, F: Formula, B: PairEnergy, G: Formula>
     std::mem::swap(&mut sink.sums, second);
 }
 
+/// The forces of some ranks that are wanted beside their tangents, and what they are rounded to.
+type OfRanks<'a> = (&'a mut [[f64; 3]], Grid);
+
+/// Runs `body` over chunks of the ranks of a list: with the forces on their atoms, those beside them, and sums of two
+/// energies.
+fn each_rank(
+    frame: &Frame,
+    sink: &mut Sink,
+    second: &mut Sums,
+    list: usize,
+    partial: &mut Vec<[Sums; 2]>,
+    body: &(dyn Fn(Range<usize>, &mut [[f64; 3]], Option<OfRanks>, &mut [Sums; 2]) + Sync),
+) {
+    let n = frame.lists[list].list.len();
+    let Sink { ranked, sums, beside, .. } = sink;
+    let (forces, sums) = (&mut ranked[list][..], [sums, second]);
+    match beside {
+        None => each_chunk(n, forces, 1, partial, sums, &|ranks, forces, sums| {
+            body(ranks, forces, None, sums);
+        }),
+        Some(beside) => {
+            let (grid, both) = (beside.grid, [forces, &mut beside.ranked[list][..]]);
+            each_chunk_of_two(n, both, partial, sums, &|ranks, [forces, beside], sums| {
+                body(ranks, forces, Some((beside, grid)), sums);
+            });
+        }
+    }
+}
+
 impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
     type Energy = E;
+    const BESIDE: bool = true;
 
     fn list_need(&self) -> Option<ListNeed> {
         let leave_out = self.special.leave_out;
@@ -394,18 +441,23 @@ impl<E: PairEnergy, F: Formula> Law for PairLaw<E, F> {
         if O::TANGENTS && !F::FORCES {
             return;
         }
-        let Self { table, list, partial, .. } = self;
+        let Self { table, list, both, .. } = self;
         let near = &frame.lists[*list];
-        each_rank(sink, *list, partial, &|ranks, forces, [sums]| {
+        let none = &mut Sums::default();
+        each_rank(frame, sink, none, *list, both, &|ranks, forces, beside, [sums, _]| {
             let (tables, endings, sums) = ([&*table; 2], [E::ENDING; 2], [Some(sums), None]);
             let (order, parts) = (PhantomData::<O>, PhantomData::<(By<F>, Nobody)>);
-            run(Rows { frame, near, tables, endings, ranks, forces, sums, order, parts });
+            run(Rows { frame, near, tables, endings, ranks, forces, beside, sums, order, parts });
         });
         self.specials::<O::One>(frame, p, sink);
     }
 
     fn slopes_in_lanes(&mut self, frame: &Frame, p: &PreparedTable) -> Option<PreparedSlopes> {
         let Self { types, table, list, special, sizes, .. } = self;
+        let short = *self.short.get_or_insert_with(pair_slopes::fits::<F>);
+        if !short {
+            return None;
+        }
         let near = &frame.lists[*list];
         let mut slopes = pair_slopes::sum::<F>(frame, near, types, table, E::ENDING, p, sizes);
         let n = frame.atoms.len();
@@ -504,11 +556,6 @@ impl TypeTable {
         self.interacts[kind]
     }
 
-    /// Whether all pairs of types have the same parameters.
-    pub fn is_uniform(&self) -> bool {
-        self.uniform
-    }
-
     /// The numbers of a first type.
     #[inline(always)]
     fn of<T: Element>(&self, kind: usize) -> &[T] {
@@ -575,6 +622,16 @@ pub(super) struct Block<V: Lanes, X> {
     pub entry: usize,
     /// How many entries are left with it; lanes beyond are none.
     left: usize,
+}
+
+impl<V: Lanes, X: Quantity<V>> Block<V, X> {
+    /// The same neighbours at rest.
+    #[inline(always)]
+    fn values(&self) -> Block<V, V> {
+        let [x, y, z] = self.vector;
+        let Block { fourth, entry, left, .. } = *self;
+        Block { vector: [x.value(), y.value(), z.value()], r2: self.r2.value(), fourth, entry, left }
+    }
 }
 
 impl<V: Lanes, X> Block<V, X> {
@@ -806,6 +863,7 @@ struct Rows<'a, O, A, B> {
     endings: [Ending; 2],
     ranks: Range<usize>,
     forces: &'a mut [[f64; 3]],
+    beside: Option<OfRanks<'a>>,
     sums: [Option<&'a mut Sums>; 2],
     order: PhantomData<O>,
     parts: PhantomData<(A, B)>,
@@ -815,13 +873,15 @@ impl<T: Element, O: Order, A: Part, B: Part> Kernel<T> for Rows<'_, O, A, B> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = T>>(self) {
-        let Rows { frame, near, tables: [a, b], endings, ranks, forces, mut sums, .. } = self;
+        let Rows { frame, near, tables: [a, b], endings, ranks, forces, mut beside, mut sums, .. } = self;
         let mut blocks = Blocks::<V, O::Quantity<V>>::new(frame, near);
         let mut of_a = Fields::<V>::new(near, a, endings[0]);
         let mut of_b = Fields::<V>::new(near, b, endings[1]);
         let longest = a.safe.max(b.safe).sqrt();
         let (mut totals, mut of_second) = (Totals::new(frame.grid), Totals::new(frame.grid));
-        for (k, force) in ranks.zip(forces) {
+        let with_forces = O::TANGENTS && beside.is_some();
+        let of_forces = beside.as_ref().map_or(frame.grid, |(_, grid)| *grid);
+        for (at, (k, force)) in ranks.zip(forces).enumerate() {
             let kind = frame.kind(near, k);
             of_a.turn(kind);
             // (conditions on constants come first: what they rule out is not compiled)
@@ -831,14 +891,26 @@ impl<T: Element, O: Order, A: Part, B: Part> Kernel<T> for Rows<'_, O, A, B> {
             let mut careful = None;
             loop {
                 // a loop for each case, without a branch in it
-                let mut walk = Walk { blocks: &mut blocks, rank: k, frame, careful: &mut careful };
-                let pull = if !B::IS || !b.has(kind) {
+                let mut walk = Walk {
+                    blocks: &mut blocks,
+                    rank: k,
+                    frame,
+                    careful: &mut careful,
+                    with_forces,
+                    of_forces,
+                };
+                let [pull, of_values] = if !B::IS || !b.has(kind) {
                     walk.row::<A, Nobody>([&of_a, &of_b], [&mut totals, &mut of_second])
                 } else if !a.has(kind) {
                     walk.row::<B, Nobody>([&of_b, &of_a], [&mut of_second, &mut totals])
                 } else {
                     walk.row::<A, B>([&of_a, &of_b], [&mut totals, &mut of_second])
                 };
+                if O::TANGENTS
+                    && let Some((forces, _)) = &mut beside
+                {
+                    of_values.finish(&mut forces[at], None);
+                }
                 let again = T::SINGLE && careful.is_none() && pull.may_overflow(longest);
                 if again {
                     careful = Some([0.0; 3]);
@@ -862,55 +934,81 @@ impl<T: Element, O: Order, A: Part, B: Part> Kernel<T> for Rows<'_, O, A, B> {
     }
 }
 
+/// What the pairs of an atom with some neighbours have.
+struct Pairs<V: Lanes, X> {
+    /// Of each energy: which of them are within its cut-off, E, and −2 dE/dr² there.
+    each: [(V::Mask, X, X); 2],
+    /// The sum of the latter, odd.
+    pull: X,
+}
+
+impl<V: Lanes, X: Quantity<V>> Pairs<V, X> {
+    #[inline(always)]
+    fn of<A: Part, B: Part>([a, b]: [&Fields<V>; 2], block: &Block<V, X>, charge: V) -> Self {
+        let (within, zero) = (a.inside(block), X::constant(0.0));
+        if B::IS {
+            let also = b.inside(block);
+            let r2 = a.squares(within | also, block);
+            let ((e, g), (f, h)) = (A::pairs(a, block, r2, charge), B::pairs(b, block, r2, charge));
+            let (g, h) = (X::select(within, g, zero), X::select(also, h, zero));
+            let pull = X::select(within | also, (g + h).odd(), zero);
+            Self { each: [(within, e, g), (also, f, h)], pull }
+        } else {
+            let (e, g) = A::pairs(a, block, a.squares(within, block), charge);
+            let g = X::select(within, g.odd(), zero);
+            Self { each: [(within, e, g); 2], pull: g }
+        }
+    }
+}
+
 /// What a loop over the neighbours of an atom needs beside the energies.
 struct Walk<'w, 'a, V: Lanes, X> {
     blocks: &'w mut Blocks<'a, V, X>,
     rank: usize,
     frame: &'w Frame<'a>,
     careful: &'w mut Option<[f64; 3]>,
+    /// Whether forces are wanted beside tangents, and what they are rounded to.
+    with_forces: bool,
+    of_forces: Grid,
 }
 
 impl<V: Lanes, X: Quantity<V>> Walk<'_, '_, V, X> {
-    /// Adds up over the neighbours of the atom.
+    /// Adds up over the neighbours of the atom: the pulls of what is wanted, and of forces if they are wanted beside it.
     #[inline(always)]
     fn row<A: Part, B: Part>(
         &mut self,
         [a, b]: [&Fields<V>; 2],
         [first, second]: [&mut Totals<V>; 2],
-    ) -> Pull<V> {
-        let Self { blocks, rank, frame, careful } = self;
-        let zero = X::constant(0.0);
-        let mut pull = Pull::new(frame.grid);
+    ) -> [Pull<V>; 2] {
+        let Self { blocks, rank, frame, careful, with_forces, of_forces } = self;
+        let (mut pull, mut of_values) = (Pull::new(frame.grid), Pull::new(*of_forces));
         let charge = blocks.turn(*rank) * frame.coulomb;
         if !a.table.has(a.kind) {
-            return pull;
+            return [pull, of_values];
         }
         while let Some(block) = blocks.next() {
-            let (d, within) = (block.vector, a.inside(&block));
-            if B::IS {
-                let also = b.inside(&block);
-                let r2 = a.squares(within | also, &block);
-                let ((e, g), (f, h)) = (A::pairs(a, &block, r2, charge), B::pairs(b, &block, r2, charge));
-                let (g, h) = (X::select(within, g, zero), X::select(also, h, zero));
-                if A::FORCES {
-                    X::pull(&mut pull, d, X::select(within | also, (g + h).odd(), zero), careful);
-                }
-                if frame.sums {
-                    A::count(first, within, e, d, g);
+            let pairs = Pairs::<V, X>::of::<A, B>([a, b], &block, charge);
+            let d = block.vector;
+            if A::FORCES {
+                X::pull(&mut pull, d, pairs.pull, careful);
+            }
+            if frame.sums {
+                let [(within, e, g), (also, f, h)] = pairs.each;
+                A::count(first, within, e, d, g);
+                if B::IS {
                     B::count(second, also, f, d, h);
                 }
-            } else {
-                let (e, g) = A::pairs(a, &block, a.squares(within, &block), charge);
-                let g = X::select(within, g.odd(), zero);
-                if A::FORCES {
-                    X::pull(&mut pull, d, g, careful);
-                }
-                if frame.sums {
-                    A::count(first, within, e, d, g);
-                }
+            }
+            // (the branch goes the same way throughout a run)
+            if X::TANGENTS && *with_forces {
+                // The very text that computes forces alone, so that their bits are the same: what it has in common with
+                // the one above is computed once.
+                let block = block.values();
+                let pairs = Pairs::<V, V>::of::<A, B>([a, b], &block, charge);
+                V::pull(&mut of_values, block.vector, pairs.pull, &mut None);
             }
         }
-        pull
+        [pull, of_values]
     }
 }
 

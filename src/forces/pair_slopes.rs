@@ -1,20 +1,25 @@
 //! Derivatives of pair energies in their parameters, and how they change along a direction, on lanes.
 //!
-//! For each block of neighbours the formula is recorded over dual lanes, with its prepared parameters for variables: its
-//! backward pass has ∂E/∂p and, in the tangents, d/dt ∂E/∂p. Of what is added up, the part on a grid and the part on a finer
+//! For each block of neighbours the formula is recorded over dual lanes, with its prepared parameters for variables, on a tape
+//! that dissolves into registers: its backward pass has ∂E/∂p and, in the tangents, d/dt ∂E/∂p. What an energy is multiplied
+//! with at its cut-off is recorded on another one, since which ending it has is only seen when it runs, and no such branch may be
+//! on a tape that is to dissolve. Of what is added up, the part on a grid and the part on a finer
 //! one are summed apart, both exactly, so that neither the order of neighbours nor the age of the list matters. The
 //! grids of each sum follow from the largest number in it, which depends on no order: sums are made with the grids they had
 //! last, and again if these were not the right ones.
 
+// Lanes look up rows of parameters without checks.
+#![allow(unsafe_code)]
+
 use super::order::{Quantity, Tangents};
-use super::pair::{Blocks, Fields, Formula, Prepared, TypePairs, TypeTable};
+use super::pair::{Block, Blocks, Fields, Formula, Prepared, TypePairs, TypeTable};
 use super::parameters::PreparedTable;
 use super::term::{PreparedSlopes, add_exactly};
 use super::view::{Frame, Grid, Neighborhood};
 use crate::autodiff::lanes::{Kernel, Lanes};
-use crate::autodiff::{Adjoints, Differentiable, Dual, InlineTape, Tape, Var};
+use crate::autodiff::{Differentiable, Dual, StackTape, StackVar, Tape, Var, written_out};
 use potentials::cutoff::{Ending, EndingConstants};
-use potentials::{Both, Distance, Factor, PairEnergy, Record, Scalar};
+use potentials::{Distance, Factor, PairEnergy, Record, Scalar};
 use rayon::prelude::*;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -29,6 +34,31 @@ const COARSE: i32 = 4;
 /// Bits of the largest number that are on the grid, and as many on the finer one; there is room for a thousand of them.
 const KEPT: i32 = 42;
 
+/// How many parameters a formula may have, and its ending beside.
+const MOST: usize = 10;
+/// How many steps a formula may have (with [`MOST`] variables), and an ending. Each costs time to compile, needed or not.
+const STEPS: usize = 30;
+const OF_ENDING: usize = 10;
+
+/// How many fields the formula's own parameters have.
+const fn own_fields<F: Formula>() -> usize {
+    <Prepared<F, f64> as Record<f64>>::LEN
+}
+
+/// Whether a formula is short enough for the tape of the kernel.
+pub(super) fn fits<F: Formula>() -> bool {
+    if own_fields::<F>() + 2 > MOST {
+        return false;
+    }
+    // (steps are the same whatever the numbers)
+    let tape = StackTape::<f64, 1024>::new();
+    let x = tape.restart([0.5; MOST]);
+    let p: Prepared<F, StackVar<f64, 1024>> = Record::from_fn(|m| x[m]);
+    let r = Distance::from_squared(Differentiable::lifted(1.0));
+    F::Energy::energy::<StackVar<f64, 1024>, StackVar<f64, 1024>>(r, &p);
+    tape.nodes() <= STEPS
+}
+
 impl Sizes {
     fn of(largest: &[[f64; 2]]) -> Self {
         let exponent = |x: f64| {
@@ -37,6 +67,12 @@ impl Sizes {
             e.clamp(-800, 900).div_euclid(COARSE) * COARSE + COARSE
         };
         Self(largest.iter().map(|l| l.map(exponent)).collect())
+    }
+    /// The same where values are not looked at.
+    fn of_tangents(largest: &[[f64; 2]], before: &Self) -> Self {
+        let mut sizes = Self::of(largest);
+        sizes.0.iter_mut().zip(&before.0).for_each(|(size, before)| size[0] = before[0]);
+        sizes
     }
     /// What rounds to the grids: for values and tangents the coarse and the fine one.
     fn origins(&self) -> Vec<[[f64; 2]; 2]> {
@@ -54,7 +90,7 @@ struct Piece {
     charges: Vec<(Dual<f64>, bool)>,
 }
 
-/// All pairs in a list.
+/// All pairs in a list. Values are zero where the frame does not want sums, and their changes are rounded to one grid.
 pub(super) fn sum<F: Formula>(
     frame: &Frame,
     near: &Neighborhood,
@@ -66,6 +102,7 @@ pub(super) fn sum<F: Formula>(
 ) -> PreparedSlopes {
     let (n, width) = (near.list.len(), p.width());
     let rows = types.rows.iter().map(|r| *r as usize + 1).max().unwrap_or(0);
+    let kinds = RowsOfTypes::new(types, near.kinds.is_empty());
     if sizes.0.len() != width + 1 {
         *sizes = Sizes::of(&vec![[1.0; 2]; width + 1]);
     }
@@ -81,19 +118,9 @@ pub(super) fn sum<F: Formula>(
                 charges: vec![(Dual::constant(0.0), false); ranks.len()],
             };
             let out = &mut piece;
-            let (origins, formula) = (&origins, PhantomData::<F>);
-            frame.double::<Tangents, _>(OfRanks {
-                frame,
-                near,
-                types,
-                table,
-                ending,
-                ranks,
-                width,
-                origins,
-                out,
-                formula,
-            });
+            let (origins, formula) = (&origins[..], PhantomData::<F>);
+            let of = OfRanks { frame, near, table, kinds: &kinds, ending, ranks, origins, out, formula };
+            frame.double::<Tangents, _>(of);
             piece
         };
         let pieces: Vec<Piece> = (0..chunks).into_par_iter().map(piece).collect();
@@ -103,7 +130,7 @@ pub(super) fn sum<F: Formula>(
                 *all = [all[0].max(one[0]), all[1].max(one[1])];
             }
         }
-        let right = Sizes::of(&largest);
+        let right = if frame.sums { Sizes::of(&largest) } else { Sizes::of_tangents(&largest, sizes) };
         if *sizes != right {
             *sizes = right;
             continue;
@@ -131,38 +158,101 @@ pub(super) fn sum<F: Formula>(
     }
 }
 
+/// Which rows of parameters atoms of each type have with others.
+struct RowsOfTypes {
+    types: usize,
+    /// For each type the rows in which it interacts.
+    rows: Vec<Vec<usize>>,
+    /// For each pair of types its row, as lanes look it up.
+    numbers: Vec<f64>,
+}
+
+impl RowsOfTypes {
+    /// `one` says that there are atoms of the first type only.
+    fn new(types: &TypePairs, one: bool) -> Self {
+        let n = types.types;
+        let rows = |a: usize| {
+            let others = if one { 0..n.min(1) } else { 0..n };
+            let interact = others.map(|b| a * n + b).filter(|&of| types.cutoff2[of] > 0.0);
+            let mut rows: Vec<_> = interact.map(|of| types.rows[of] as usize).collect();
+            rows.sort_unstable();
+            rows.dedup();
+            rows
+        };
+        let numbers = types.rows.iter().map(|&row| f64::from(row)).collect();
+        Self { types: n, rows: (0..n).map(rows).collect(), numbers }
+    }
+}
+
 /// Some ranks.
 struct OfRanks<'a, F> {
     frame: &'a Frame<'a>,
     near: &'a Neighborhood,
-    types: &'a TypePairs,
     table: &'a TypeTable,
+    kinds: &'a RowsOfTypes,
     ending: Ending,
     ranks: Range<usize>,
-    width: usize,
     origins: &'a [[[f64; 2]; 2]],
     out: &'a mut Piece,
     formula: PhantomData<F>,
 }
 
-type On<V> = InlineTape<Dual<V>>;
-type Recorded<'t, V> = Var<'t, Dual<V>, On<V>>;
+type Taped<'t, V> = StackVar<'t, Dual<V>, STEPS>;
+
+/// After how many blocks lanes are added up: what they hold is exact so far, and so are their sums.
+const FLUSH: usize = 128;
+
+/// A value with its tangent, each as a part on a grid and one on a finer grid.
+type Parts<V> = [[V; 2]; 2];
+
+/// Adds a slope and its change to sums, where the mask holds; or its change alone, as exactly as tangents of forces are.
+#[inline(always)]
+fn add<V: Lanes<Element = f64>>(
+    sum: &mut Parts<V>,
+    largest: &mut [V; 2],
+    origins: &[[f64; 2]; 2],
+    mask: V::Mask,
+    slope: Dual<V>,
+    values: bool,
+) {
+    if values {
+        add_part(&mut sum[0], &mut largest[0], origins[0], mask, slope.value, true);
+    }
+    add_part(&mut sum[1], &mut largest[1], origins[1], mask, slope.tangent, values);
+}
+
+#[inline(always)]
+fn add_part<V: Lanes<Element = f64>>(
+    [coarse, fine]: &mut [V; 2],
+    largest: &mut V,
+    [on, finer]: [f64; 2],
+    mask: V::Mask,
+    x: V,
+    exactly: bool,
+) {
+    let x = V::select(mask, x, V::constant(0.0));
+    *largest = largest.max(x.abs());
+    let high = (x + on) - on;
+    *coarse = *coarse + high;
+    if exactly {
+        *fine = *fine + (((x - high) + finer) - finer);
+    }
+}
 
 impl<F: Formula> Kernel<f64> for OfRanks<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes<Element = f64>>(self) {
-        let OfRanks { frame, near, types, table, ending, ranks, width, origins, out, .. } = self;
+        let OfRanks { frame, near, table, kinds, ending, ranks, origins, out, .. } = self;
+        let width = own_fields::<F>() + if F::ENDED { 2 } else { 0 };
         let mut blocks = Blocks::<V, Dual<V>>::new(frame, near);
         let mut fields = Fields::<V>::new(near, table, ending);
-        let (mut tape, mut adjoints) = (On::<V>::default(), Adjoints::default());
-        let zero = V::constant(0.0);
-        let uniform = table.is_uniform() || near.kinds.is_empty();
+        let (zero, values) = (V::constant(0.0), frame.sums);
         let charged = F::Energy::FACTOR == Factor::Charge;
-        let mut lanes: Vec<[[V; 2]; 2]> = vec![[[zero; 2]; 2]; width + 1];
+        let rows = out.used.len();
+        let mut sums: Vec<Parts<V>> = vec![[[zero; 2]; 2]; rows * width];
         let mut largest = vec![[zero; 2]; width + 1];
-        let mut of_kinds: Vec<[[f64; 2]; 2]> = vec![[[0.0; 2]; 2]; types.types * width];
-        let first = ranks.start;
+        let (first, mut filled) = (ranks.start, 0);
         for rank in ranks {
             let kind = frame.kind(near, rank);
             let fourth = blocks.turn(rank);
@@ -170,8 +260,8 @@ impl<F: Formula> Kernel<f64> for OfRanks<'_, F> {
                 continue;
             }
             fields.turn(kind);
-            lanes.fill([[zero; 2]; 2]);
-            of_kinds.fill([[0.0; 2]; 2]);
+            let with = &kinds.rows[kind][..];
+            let mut of_charge = [[zero; 2]; 2];
             let mut any = false;
             while let Some(block) = blocks.next() {
                 let inside = fields.inside(&block);
@@ -179,78 +269,54 @@ impl<F: Formula> Kernel<f64> for OfRanks<'_, F> {
                     continue;
                 }
                 any = true;
-                tape.reset();
-                let r2 = Recorded::<V>::lifted(fields.squares(inside, &block));
-                // (parameters come first: they are the nodes from 1 on)
-                let number = |m: usize| tape.variable(Dual::new(fields.number(m, &block), zero));
-                let e = formula::<F, V>(fields.ending, r2, number);
-                tape.gradient_into(e, &mut adjoints);
+                let (e, mut slopes) = slopes::<F, V>(&fields, &block, fields.squares(inside, &block));
                 // (each pair is seen from both of its atoms)
                 let each =
                     if charged { fourth * block.fourth * (0.5 * frame.coulomb) } else { V::constant(0.5) };
-                let entry = block.entry;
-                let by = block.fourth * frame.coulomb;
-                for m in 0..=width {
-                    let slope = match m < width {
-                        true => Quantity::times(adjoints.of_node(m as u32 + 1), each),
-                        false if charged => Quantity::times(e.value(), by),
-                        false => break,
-                    };
-                    for (c, x) in [slope.value, slope.tangent].into_iter().enumerate() {
-                        let x = V::select(inside, x, zero);
-                        let size = x.abs();
-                        largest[m][c] = V::select(largest[m][c].lt(size), size, largest[m][c]);
-                        let coarse = (x + origins[m][c][0]) - origins[m][c][0];
-                        let fine = ((x - coarse) + origins[m][c][1]) - origins[m][c][1];
-                        for (d, x) in [coarse, fine].into_iter().enumerate() {
-                            if uniform || m == width {
-                                lanes[m][c][d] = lanes[m][c][d] + x;
-                            } else {
-                                for k in 0..V::WIDTH.min(near.kinds.len() - entry) {
-                                    of_kinds[near.kinds[entry + k] as usize * width + m][c][d] += x.lane(k);
-                                }
-                            }
+                written_out!(for m in [0 1 2 3 4 5 6 7 8 9] {
+                    if m < width {
+                        slopes[m] = Quantity::times(slopes[m], each);
+                    }
+                });
+                if charged {
+                    let e = Quantity::times(e, block.fourth * frame.coulomb);
+                    add(&mut of_charge, &mut largest[width], &origins[width], inside, e, values);
+                }
+                for &row in with {
+                    let mut mask = inside;
+                    if with.len() > 1 {
+                        // SAFETY: there is a kind for every entry, and a row for every two types
+                        let number = unsafe {
+                            let rows = kinds.numbers.as_ptr().add(kind * kinds.types);
+                            V::lookup(rows, near.kinds.as_ptr().add(block.entry))
+                        };
+                        let row = V::constant(row as f64);
+                        mask = mask & number.le(row) & row.le(number);
+                        if V::bits(mask) == 0 {
+                            continue;
                         }
                     }
+                    out.used[row] = true;
+                    let sums = &mut sums[row * width..][..width];
+                    written_out!(for m in [0 1 2 3 4 5 6 7 8 9] {
+                        if m < width {
+                            add(&mut sums[m], &mut largest[m], &origins[m], mask, slopes[m], values);
+                        }
+                    });
                 }
-                if !uniform {
-                    let bits = V::bits(inside);
-                    for k in (0..V::WIDTH).filter(|k| bits >> k & 1 == 1) {
-                        let of = kind * types.types + near.kinds[entry + k] as usize;
-                        out.used[types.rows[of] as usize] = true;
-                    }
-                }
-            }
-            if !any {
-                continue;
-            }
-            let mut put = |row: usize, m: usize, c: usize, sums: [f64; 2]| {
-                let [high, low] = &mut out.sums[row * width + m][c];
-                sums.into_iter().for_each(|x| add_exactly(high, low, x));
-            };
-            let total = |[coarse, fine]: [V; 2]| [coarse.sum(), fine.sum()];
-            for c in 0..2 {
-                if uniform {
-                    let row = types.rows[kind * types.types] as usize;
-                    (0..width).for_each(|m| put(row, m, c, total(lanes[m][c])));
-                } else {
-                    for (k, sums) in of_kinds.iter().enumerate() {
-                        let row = types.rows[kind * types.types + k / width] as usize;
-                        put(row, k % width, c, sums[c]);
-                    }
+                filled += 1;
+                if filled == FLUSH {
+                    flush(&mut sums, &mut out.sums);
+                    filled = 0;
                 }
             }
-            if uniform {
-                out.used[types.rows[kind * types.types] as usize] = true;
-            }
-            if charged {
-                let [value, tangent] = [0, 1].map(|c| {
-                    let [coarse, fine] = total(lanes[width][c]);
-                    coarse + fine
-                });
-                out.charges[rank - first] = (Dual::new(value, tangent), true);
+            if charged && any {
+                let [value, tangent] = of_charge;
+                let total = Dual::new(value[0].sum() + value[1].sum(), tangent[0].sum() + tangent[1].sum());
+                out.charges[rank - first] = (total, true);
             }
         }
+        flush(&mut sums, &mut out.sums);
         for (all, one) in out.largest.iter_mut().zip(&largest) {
             for c in 0..2 {
                 for k in 0..V::WIDTH {
@@ -262,22 +328,78 @@ impl<F: Formula> Kernel<f64> for OfRanks<'_, F> {
     }
 }
 
-/// The formula with its parameters for variables.
+/// Adds up lanes, and begins anew.
 #[inline(always)]
-fn formula<'t, F: Formula, V: Lanes<Element = f64>>(
-    ending: Ending,
-    r2: Recorded<'t, V>,
-    number: impl FnMut(usize) -> Recorded<'t, V>,
-) -> Recorded<'t, V> {
-    let r = Distance::from_squared(r2);
-    if F::ENDED {
-        let p: Both<Prepared<F, Recorded<'t, V>>, EndingConstants<Recorded<'t, V>>> = Record::from_fn(number);
-        let e = F::Energy::energy::<Recorded<'t, V>, Recorded<'t, V>>(r, &p.first);
-        ending.apply(e, r, &p.second)
-    } else {
-        let p: Prepared<F, Recorded<'t, V>> = Record::from_fn(number);
-        F::Energy::energy::<Recorded<'t, V>, Recorded<'t, V>>(r, &p)
+fn flush<V: Lanes<Element = f64>>(lanes: &mut [Parts<V>], sums: &mut [[[f64; 2]; 2]]) {
+    let zero = V::constant(0.0);
+    for (lanes, sums) in lanes.iter_mut().zip(sums) {
+        for c in 0..2 {
+            let [high, low] = &mut sums[c];
+            add_exactly(high, low, lanes[c][0].sum());
+            add_exactly(high, low, lanes[c][1].sum());
+        }
+        *lanes = [[zero; 2]; 2];
     }
+}
+
+/// The energies of some pairs, and their derivatives in the fields of their parameters.
+#[inline(always)]
+fn slopes<F: Formula, V: Lanes<Element = f64>>(
+    fields: &Fields<V>,
+    block: &Block<V, Dual<V>>,
+    r2: Dual<V>,
+) -> (Dual<V>, [Dual<V>; MOST]) {
+    let (own, zero) = (own_fields::<F>(), V::constant(0.0));
+    let mut numbers = [Dual::new(zero, zero); MOST];
+    written_out!(for m in [0 1 2 3 4 5 6 7 8 9] {
+        if m < own {
+            numbers[m] = Dual::new(fields.number(m, block), zero);
+        }
+    });
+    let tape = StackTape::<Dual<V>, STEPS>::new();
+    let x = tape.restart(numbers);
+    let p: Prepared<F, Taped<V>> = Record::from_fn(
+        #[inline(always)]
+        |m| x[m],
+    );
+    let r = Distance::from_squared(<Taped<V> as Differentiable>::lifted(r2));
+    let e = F::Energy::energy::<Taped<V>, Taped<V>>(r, &p);
+    let mut slopes: [Dual<V>; MOST] = tape.gradient_in_registers(e);
+    if !F::ENDED {
+        return (e.value(), slopes);
+    }
+    let constants =
+        [Dual::new(fields.number(own, block), zero), Dual::new(fields.number(own + 1, block), zero)];
+    // (the branch goes the same way throughout a run)
+    let (e, by) = match fields.ending {
+        Ending::Truncate => return (e.value(), slopes),
+        Ending::Shift => ended(Ending::Shift, e.value(), r2, constants),
+        Ending::ForceShift => ended(Ending::ForceShift, e.value(), r2, constants),
+        Ending::Switch => ended(Ending::Switch, e.value(), r2, constants),
+    };
+    written_out!(for m in [0 1 2 3 4 5 6 7 8 9] {
+        if m < own {
+            slopes[m] = slopes[m] * by[0];
+        } else if m < own + 2 {
+            slopes[m] = by[m + 1 - own];
+        }
+    });
+    (e, slopes)
+}
+
+/// An energy after its treatment at the cut-off, and the derivatives in the energy before and in the constants of the ending.
+#[inline(always)]
+fn ended<V: Lanes<Element = f64>>(
+    ending: Ending,
+    e: Dual<V>,
+    r2: Dual<V>,
+    [a, b]: [Dual<V>; 2],
+) -> (Dual<V>, [Dual<V>; 3]) {
+    let tape = StackTape::<Dual<V>, OF_ENDING>::new();
+    let [e, a, b] = tape.restart([e, a, b]);
+    let r = Distance::from_squared(<StackVar<Dual<V>, OF_ENDING> as Differentiable>::lifted(r2));
+    let e = ending.apply(e, r, &EndingConstants { a, b });
+    (e.value(), tape.gradient_in_registers(e))
 }
 
 /// Adds what atoms have with themselves: k q² times a function of parameters alone.

@@ -8,7 +8,7 @@
 use super::Forces;
 use super::order::{Order, Quantity, Tangents, Values};
 use super::parameters::{ParameterTable, PreparedTable};
-use super::view::{Frame, View};
+use super::view::{Frame, Grid, Precision, View};
 use crate::autodiff::{Differentiable, Dual, Number, Tape, Var};
 use potentials::cutoff::Ending;
 use potentials::{Coefficient, Energy, Record, Scalar, Vec3};
@@ -28,6 +28,34 @@ pub struct Sink<'a> {
     pub ranked: &'a mut [Vec<[f64; 3]>],
     /// Energy and virial (xx yy zz xy xz yz) of this term.
     pub sums: Sums,
+    /// Where forces go, if what is asked for is how they change and they are wanted as well.
+    pub beside: Option<Beside<'a>>,
+}
+
+/// Forces that are wanted beside their tangents, the same to the bit as without them.
+pub struct Beside<'a> {
+    /// What they are rounded to.
+    pub grid: Grid,
+    /// As in a [`Sink`].
+    pub forces: &'a mut [[f64; 3]],
+    /// As in a [`Sink`].
+    pub ranked: &'a mut [Vec<[f64; 3]>],
+}
+
+impl Beside<'_> {
+    /// The configuration for a kernel that computes them by themselves.
+    pub fn frame<'f>(&self, frame: &Frame<'f>) -> Frame<'f> {
+        Frame { grid: self.grid, sums: false, direction: None, ..*frame }
+    }
+    /// The sink for such a kernel.
+    pub fn sink(&mut self) -> Sink<'_> {
+        let Self { forces, ranked, .. } = self;
+        Sink { forces, ranked, sums: Sums::default(), beside: None }
+    }
+    /// Whether kernels that compute both have the bits of those that compute forces alone.
+    pub fn fits(frame: &Frame) -> bool {
+        frame.precision == Precision::Double && frame.isa.rarely_the_same()
+    }
 }
 
 /// Energy and virial (xx yy zz xy xz yz), added up together: what is added is rounded to a grid, and rounding errors
@@ -165,6 +193,9 @@ pub trait Law: Send + Sync + 'static {
     where
         Self: Sized;
 
+    /// Whether tangents come with [forces beside them](Sink::beside) where these are wanted.
+    const BESIDE: bool = false;
+
     /// Derivatives in the prepared parameters, where there is a kernel for them; `None` where a tape must do.
     fn slopes_in_lanes(&mut self, _: &Frame, _: &PreparedTable) -> Option<PreparedSlopes> {
         None
@@ -242,7 +273,7 @@ pub struct Closest {
 pub struct TermSlopes {
     /// In each of the user's numbers.
     pub parameters: Vec<(Dual<f64>, bool)>,
-    /// In the charges of the atoms.
+    /// In the charges of the atoms; empty where there are none in it.
     pub charges: Vec<(Dual<f64>, bool)>,
 }
 
@@ -286,7 +317,7 @@ pub trait Term: Any + Send + Sync {
     ) -> Var<'t, Dual<f64>>;
     /// Energy, forces and virial.
     fn fused(&mut self, frame: &Frame, sink: &mut Sink);
-    /// How they change along the frame's [direction](Frame::direction).
+    /// How they change along the frame's [direction](Frame::direction); and forces, if the sink takes them.
     fn tangents(&mut self, frame: &Frame, sink: &mut Sink);
     /// ∂E/∂θ of its parameters and ∂E/∂q of all atoms (with what follows for the charges that were given), and how they
     /// change along the frame's [direction](Frame::direction).
@@ -380,7 +411,18 @@ impl<L: Law> Term for Entry<L> {
         self.law.fused::<Values>(frame, &self.prepared, sink);
     }
     fn tangents(&mut self, frame: &Frame, sink: &mut Sink) {
+        let beside = match &mut sink.beside {
+            Some(beside) if !L::BESIDE || !Beside::fits(frame) => {
+                let frame = beside.frame(frame);
+                self.law.fused::<Values>(&frame, &self.prepared, &mut beside.sink());
+                sink.beside.take()
+            }
+            _ => None,
+        };
         self.law.fused::<Tangents>(frame, &self.prepared, sink);
+        if beside.is_some() {
+            sink.beside = beside;
+        }
     }
     fn slopes(&mut self, frame: &Frame) -> TermSlopes {
         let atoms = frame.atoms.len();
@@ -388,14 +430,13 @@ impl<L: Law> Term for Entry<L> {
         // Items are recorded some at a time: all of them on one tape would take as much memory as there is.
         let rest = lanes.as_ref().map_or(0..self.law.items(atoms), |lanes| lanes.rest.clone());
         let n = rest.len();
-        let (values, q) = (self.parameters.values(), frame.charges);
+        let (values, q, charged) = (self.parameters.values(), frame.charges, self.law.takes_charges());
         let each = n.div_ceil(PIECES).max(64);
         let piece = |k: usize| -> TermSlopes {
             let tape = Tape::<Dual<f64>>::new();
             let variable = |x: &f64| tape.variable(Dual::passive(*x));
             let fixed = |x: &f64| <Var<Dual<f64>> as Scalar>::constant(*x);
             let theta: Vec<_> = values.iter().map(variable).collect();
-            let charged = self.law.takes_charges();
             let charges: Vec<_> =
                 if charged { q.iter().map(variable).collect() } else { q.iter().map(fixed).collect() };
             let rate = |x: f64| <Var<Dual<f64>> as Differentiable>::lifted(Dual::new(0.0, x));
@@ -417,7 +458,10 @@ impl<L: Law> Term for Entry<L> {
         };
         let pieces: Vec<TermSlopes> = (0..n.div_ceil(each)).into_par_iter().map(piece).collect();
         let none = (Dual::constant(0.0), false);
-        let mut sum = TermSlopes { parameters: vec![none; values.len()], charges: vec![none; atoms] };
+        let mut sum = TermSlopes {
+            parameters: vec![none; values.len()],
+            charges: vec![none; if charged { atoms } else { 0 }],
+        };
         let add = |(a, b): (&mut (Dual<f64>, bool), &(Dual<f64>, bool))| *a = (a.0 + b.0, a.1 | b.1);
         for piece in &pieces {
             sum.parameters.iter_mut().zip(&piece.parameters).for_each(add);

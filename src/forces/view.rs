@@ -167,6 +167,7 @@ impl Grid {
 }
 
 /// A configuration, ready for evaluation.
+#[derive(Clone, Copy)]
 pub struct Frame<'a> {
     /// The atoms.
     pub atoms: &'a Atoms,

@@ -18,7 +18,7 @@ pub struct Moment<'a> {
 }
 
 /// The derivatives of a number L in everything that it depends on by way of the present state.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Adjoint {
     /// ∂L/∂r, by nm.
     pub positions: Vec<[f64; 3]>,
@@ -30,6 +30,22 @@ pub struct Adjoint {
     pub masses: Vec<f64>,
     /// The same of the integrator's [settings](super::Integrator::settings).
     pub settings: Vec<f64>,
+}
+
+// (derived, it would not use the memory that is there again)
+impl Clone for Adjoint {
+    fn clone(&self) -> Self {
+        let mut new = Self::default();
+        new.clone_from(self);
+        new
+    }
+    fn clone_from(&mut self, o: &Self) {
+        self.positions.clone_from(&o.positions);
+        self.velocities.clone_from(&o.velocities);
+        self.forces.clone_from(&o.forces);
+        self.masses.clone_from(&o.masses);
+        self.settings.clone_from(&o.settings);
+    }
 }
 
 /// A number whose step is recorded.

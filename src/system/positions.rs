@@ -75,12 +75,24 @@ pub enum PositionError {
 /// assert_eq!(positions.cartesian(&cell, 0), [-0.25, 0.5, 1.0]);
 /// assert_eq!(positions.wrapped(&cell, 0), [1.75, 0.5, 1.0]);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Positions {
     periodic: [bool; 3],
     raw: Vec<[i64; 3]>,
     images: Vec<[i32; 3]>,
+}
+
+// (derived, it would not use the memory that is there again)
+impl Clone for Positions {
+    fn clone(&self) -> Self {
+        Self { periodic: self.periodic, raw: self.raw.clone(), images: self.images.clone() }
+    }
+    fn clone_from(&mut self, o: &Self) {
+        self.periodic = o.periodic;
+        self.raw.clone_from(&o.raw);
+        self.images.clone_from(&o.images);
+    }
 }
 
 #[derive(Clone, Serialize, Deserialize)]

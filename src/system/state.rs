@@ -5,7 +5,7 @@ use super::positions::Positions;
 use serde::{Deserialize, Serialize};
 
 /// The state of a system between two steps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// The cell.
     pub cell: Cell,
@@ -17,4 +17,19 @@ pub struct State {
     pub step: u64,
     /// Time in ps since the run began.
     pub time: f64,
+}
+
+// (derived, it would not use the memory that is there again)
+impl Clone for State {
+    fn clone(&self) -> Self {
+        let Self { cell, positions, velocities, step, time } = self;
+        let (cell, positions, velocities) = (cell.clone(), positions.clone(), velocities.clone());
+        Self { cell, positions, velocities, step: *step, time: *time }
+    }
+    fn clone_from(&mut self, o: &Self) {
+        self.cell.clone_from(&o.cell);
+        self.positions.clone_from(&o.positions);
+        self.velocities.clone_from(&o.velocities);
+        (self.step, self.time) = (o.step, o.time);
+    }
 }

@@ -109,6 +109,10 @@ impl Isa {
             _ => kernel.run::<f64>(),
         }
     }
+    /// Whether results of [`double_rarely`](Isa::double_rarely) are those of [`double`](Isa::double) to the bit.
+    pub(crate) fn rarely_the_same(self) -> bool {
+        matches!(self, Isa::Portable | Isa::Avx2 | Isa::Avx512)
+    }
     /// Runs a kernel in single precision.
     ///
     /// # Panics
