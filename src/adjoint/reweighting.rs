@@ -48,27 +48,6 @@ impl Reweighted {
     }
 }
 
-impl Observable {
-    /// Whether it is a function of the configuration: of what reweighting is about.
-    pub fn is_configurational(&self) -> bool {
-        match self {
-            Self::Potential
-            | Self::Pressure
-            | Self::Distance(_)
-            | Self::Angle(_)
-            | Self::Dihedral(_)
-            | Self::RadialDistribution { .. } => true,
-            Self::Kinetic
-            | Self::Total
-            | Self::Temperature
-            | Self::Position(..)
-            | Self::Velocity(..)
-            | Self::MeanSquareDisplacement(_)
-            | Self::Match(_) => false,
-        }
-    }
-}
-
 impl Run<'_> {
     /// Draws states: every so many steps from one on, unless somebody wants to stop.
     ///

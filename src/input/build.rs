@@ -235,7 +235,7 @@ fn relative_to(place: &Place) -> String {
 }
 
 /// Refuses what is not there or not a file.
-fn is_file(document: &Document, file: &Located<PathBuf>) -> Result<(), Reported> {
+pub(super) fn is_file(document: &Document, file: &Located<PathBuf>) -> Result<(), Reported> {
     let path = &file.value;
     let shown = path.display();
     let (message, help) = if path.is_dir() {

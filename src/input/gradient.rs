@@ -94,6 +94,10 @@ const OBSERVABLES: [(&str, &str); 12] = [
     ("radial-distribution", "g(r) at a distance, in a bin with soft edges"),
 ];
 
+/// Those that are functions of the configuration.
+const CONFIGURATIONAL: [&str; 6] =
+    ["potential", "pressure", "distance", "angle", "dihedral", "radial-distribution"];
+
 /// Reads the section, if there is one.
 pub(super) fn read(root: &Section) -> Result<Option<Raw>, Reported> {
     let doc = "derivatives of what comes out of the last stage: see `md gradient`";
@@ -194,9 +198,11 @@ fn keep(t: &Section, written: &Located<String>) -> Result<Keep, Reported> {
     }
 }
 
-/// Reads `of`.
-pub(super) fn observable(t: &Section) -> Result<Located<Of>, Reported> {
-    let of = t.variant("of", &OBSERVABLES, "what it is the mean of").optional(|name, t| {
+/// Reads `of`: any observable, or only what configurations have.
+pub(super) fn observable(t: &Section, any: bool) -> Result<Located<Of>, Reported> {
+    let choice = |(name, _): &&(&str, &str)| any || CONFIGURATIONAL.contains(name);
+    let options: Vec<(&str, &str)> = OBSERVABLES.iter().filter(choice).copied().collect();
+    let of = t.variant("of", &options, "what it is the mean of").optional(|name, t| {
         let atoms = |count: usize| {
             t.read("atoms", list(placed(integer().at_least(1))).exactly(count), "their numbers").required()
         };
@@ -240,7 +246,7 @@ pub(super) fn observable(t: &Section) -> Result<Located<Of>, Reported> {
         })
     });
     let missing = || {
-        let help = "such as `of.temperature = {}`, or `of.distance = { atoms = [1, 2] }`";
+        let help = "such as `of.potential = {}`, or `of.distance = { atoms = [1, 2] }`";
         t.report(
             Diagnostic::error("it is not said what this is the mean of").at(t.place().clone(), "").help(help),
         )
@@ -249,7 +255,7 @@ pub(super) fn observable(t: &Section) -> Result<Located<Of>, Reported> {
 }
 
 fn average(t: &Section) -> Result<Seen, Reported> {
-    let of = observable(t);
+    let of = observable(t, true);
     let from = t.read("from", integer().at_least(0), "the first state that is seen, in steps").or(0);
     let every = t
         .read(

@@ -1,9 +1,8 @@
 //! `[fit.ensemble]`, `[[fit.property]]` and `[fit.trajectory]`: what is known beside configurations.
 
-use super::super::build::Model;
+use super::super::build::{Model, is_file};
 use super::super::gradient::{Of, observable};
 use super::super::plan::Task;
-use super::super::raw::refuse;
 use super::super::reader::{
     Document, Either, EitherKind, Float, Located, Placed, Reported, Section, Text, either, float, integer,
     list, path, placed, quantity, text,
@@ -163,7 +162,7 @@ fn ensemble(t: Section) -> Result<WrittenEnsemble, Reported> {
         .sections("average", "averages that are known")
         .map(|all| {
             let one = |t: Section| {
-                let found = aimed(&t, observable(&t));
+                let found = aimed(&t, observable(&t, false));
                 t.finish();
                 found
             };
@@ -225,8 +224,8 @@ fn distribution(t: Section) -> Result<Distribution, Reported> {
 
 /// Refuses a file that is not there.
 pub(super) fn there_is(t: &Section, file: Located<PathBuf>) -> Result<Located<PathBuf>, Reported> {
-    if !t.document().is_survey() && !file.value.is_file() {
-        refuse(t, Some(format!("there is no file `{}`", file.value.display())), &file.place)?;
+    if !t.document().is_survey() {
+        is_file(t.document(), &file)?;
     }
     Ok(file)
 }
@@ -236,7 +235,7 @@ fn property(t: Section) -> Result<Aimed<Located<Outcome>>, Reported> {
         .read(
             "of",
             text(),
-            "a result as in `[sensitivity]`: \"energy\", \"pressure\", \"lattice-constant\", \"C11\" …, \"frequency 1\" \
+            "a result as in [sensitivity]: \"energy\", \"pressure\", \"lattice-constant\", \"C11\" …, \"frequency 1\" \
              (in 1/cm), \"distance 1 2\"",
         )
         .required();
@@ -275,11 +274,14 @@ fn named(of: &Observable) -> (String, Dimension) {
         Observable::Angle(i) => atoms("angle", i, Dimension::NONE),
         Observable::Dihedral(i) => atoms("dihedral", i, Dimension::NONE),
         Observable::RadialDistribution { .. } => plain("radial-distribution", Dimension::NONE),
-        Observable::Kinetic | Observable::Total => plain("energy", Dimension::ENERGY),
-        Observable::Temperature => plain("temperature", Dimension::TEMPERATURE),
-        Observable::Position(..) | Observable::Match(_) => plain("position", Dimension::LENGTH),
-        Observable::Velocity(..) => plain("velocity", Dimension::VELOCITY),
-        Observable::MeanSquareDisplacement(_) => plain("mean-square-displacement", Dimension::LENGTH.powi(2)),
+        // (these are not read here)
+        Observable::Kinetic
+        | Observable::Total
+        | Observable::Temperature
+        | Observable::Position(..)
+        | Observable::Velocity(..)
+        | Observable::MeanSquareDisplacement(_)
+        | Observable::Match(_) => plain("average", Dimension::NONE),
     }
 }
 
@@ -322,12 +324,6 @@ impl Written {
             for a in &e.averages {
                 let of = a.of.value.meant(model)?;
                 let (name, dimension) = named(&of);
-                if !of.is_configurational() {
-                    let message = format!("no interaction has anything to do with the average of `{name}`");
-                    let help =
-                        "there are potential, pressure, distance, angle, dihedral, radial-distribution";
-                    return Err(wrong(message, &a.of.place, help));
-                }
                 averages.push((of, known(document, name, dimension, &a.value, &a.error, units)?));
             }
             for (k, d) in e.distributions.iter().enumerate() {
