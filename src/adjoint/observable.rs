@@ -297,7 +297,11 @@ fn distribution(
 
 /// r − r′, to the nearest image.
 fn apart(cell: &Cell, here: [f64; 3], there: [f64; 3]) -> [f64; 3] {
-    cell.cartesian(cell.nearest(cell.fraction(std::array::from_fn(|k| here[k] - there[k]))))
+    let s = cell.fraction(std::array::from_fn(|k| here[k] - there[k]));
+    let periodic = cell.periodic();
+    cell.cartesian(
+        cell.nearest(std::array::from_fn(|k| if periodic[k] { s[k] - s[k].round() } else { s[k] })),
+    )
 }
 
 fn volume(cell: &Cell) -> Result<f64, GradientError> {

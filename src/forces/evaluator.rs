@@ -888,7 +888,7 @@ fn finite(out: &Forces) -> bool {
 /// Which lists are needed, and which of them each term reads: terms that leave out the same pairs share one.
 fn needs(terms: &[Box<dyn Term>]) -> (Vec<ListNeed>, Vec<Option<usize>>) {
     let mut needs: Vec<ListNeed> = Vec::new();
-    let mut list = |term: &Box<dyn Term>| {
+    let mut list = |term: &dyn Term| {
         let need = term.list_need()?;
         let k = needs.iter().position(|n| n.leave_out == need.leave_out).unwrap_or_else(|| {
             // (a term that reaches nowhere reads a list too, if one with next to nothing in it)
@@ -902,7 +902,7 @@ fn needs(terms: &[Box<dyn Term>]) -> (Vec<ListNeed>, Vec<Option<usize>>) {
         shared.double |= need.double;
         Some(k)
     };
-    let lists = terms.iter().map(&mut list).collect();
+    let lists = terms.iter().map(|term| list(&**term)).collect();
     (needs, lists)
 }
 

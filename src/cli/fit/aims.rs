@@ -58,9 +58,9 @@ impl Report<'_> {
             let r = column(&|p| p.0);
             let panel = Panel::new("g(r)", "").weight(2.0);
             let panel = panel
-                .series(Series::points("known", r.clone(), column(&|p| p.1)))
-                .series(Series::new("start", r.clone(), column(&|p| p.2)).dashed())
-                .series(Series::new("fitted", r.clone(), column(&|p| p.3)));
+                .series(Series::new("start", r.clone(), column(&|p| p.2)))
+                .series(Series::new("fitted", r.clone(), column(&|p| p.3)))
+                .series(Series::guide("known", r.clone(), column(&|p| p.1)));
             let apart = Panel::new("fitted − known", "").weight(1.0);
             let apart = apart.series(Series::new("", r, column(&|p| p.3 - p.1)));
             let unit = if self.reduced { "σ" } else { "nm" };

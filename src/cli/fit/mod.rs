@@ -263,10 +263,10 @@ impl Fit {
         let mut report =
             Report { problem: &mut problem, now: &now, known: &known, results: &mut results, reduced };
         report.write(&plan.title, [&training, &held])?;
-        report.aims(&plan.title, &aims)?;
         let text =
             report.text(&self.input.input.display().to_string(), [start, totals], [&training, &held])?;
-        results.text += &text;
+        report.results.text += &text;
+        report.aims(&plan.title, &aims)?;
         self.fitted(catalog, settings, &problem, &now.u, &mut results)?;
         results.told()?;
         if !quiet && !now.done {
@@ -585,15 +585,13 @@ impl Report<'_> {
     ) -> Result<String, Failure> {
         let Saved { rows, u, done, .. } = self.now;
         let many = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
-        let mut text = format!("{input}: {}", many(training.len(), "configuration"));
-        if !held.is_empty() {
-            text += &format!(" ({} more held out)", held.len());
+        let mut parts = vec![many(end.count, "number"), many(self.problem.free.len(), "free parameter")];
+        if !training.is_empty() {
+            let held_out =
+                if held.is_empty() { String::new() } else { format!(" ({} more held out)", held.len()) };
+            parts.insert(0, many(training.len(), "configuration") + &held_out);
         }
-        text += &format!(
-            ", {}; {}\n",
-            many(end.count, "number"),
-            many(self.problem.free.len(), "free parameter")
-        );
+        let mut text = format!("{input}: {}\n", parts.join(", "));
         let state = if *done { "done" } else { "not done" };
         text += &format!("  {state} after {}\n", many(rows.len() - 1, "step"));
         let mut lines = vec![["parameter", "start", "fitted", "standard error"].map(String::from).to_vec()];

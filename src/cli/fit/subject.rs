@@ -146,6 +146,20 @@ impl Subject<'_> {
             let message = "a lattice constant is what the cell relaxes to, and it stays as it is";
             return Err(Failure::wrong(message).with_help("write `rest.pressure = \"0 bar\"` in [fit]"));
         }
+        // (other derivatives are at a fixed cell; at a pressure of zero the energy does not care)
+        let follows = |of: &Outcome| match of {
+            Outcome::LatticeConstant => true,
+            Outcome::Energy => rest.pressure == Some(0.0),
+            _ => false,
+        };
+        if let Some((outcome, _)) = of.iter().find(|(o, _)| rest.pressure.is_some() && !follows(o)) {
+            let message = format!(
+                "derivatives of `{}` are those at a fixed cell, and the cell relaxes to a pressure",
+                outcome.name()
+            );
+            let help = "leave `rest.pressure` out and let \"pressure\" be known instead, at the lattice constant that is known";
+            return Err(Failure::wrong(message).with_help(help));
+        }
         let known = of.iter().map(|(_, known)| known.clone()).collect();
         let masses = atoms.masses.clone();
         Ok(Properties::new(evaluator, start, masses, *rest, outcomes, known, self.stop.clone()))
