@@ -5,6 +5,7 @@ pub mod analysis;
 pub mod autodiff;
 pub mod catalog;
 pub mod cli;
+pub mod fit;
 pub mod forces;
 pub mod formats;
 pub mod formula;

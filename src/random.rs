@@ -38,6 +38,8 @@ pub enum Purpose {
     Vectors = 6,
     /// The weights of a new network.
     Weights = 7,
+    /// The order of minibatches, and what is held out of a fit.
+    Batches = 8,
     /// Anything in tests.
     Test = 255,
 }

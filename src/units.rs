@@ -333,6 +333,15 @@ pub fn parse_quantity(text: &str, system: UnitSystem) -> Result<(f64, Dimension)
     Ok((value, size.map_or(Dimension::NONE, Size::dimension)))
 }
 
+/// What vibrations are shown in, and what an angular frequency of 1/ps is in that: wave numbers, or 1/τ.
+pub fn frequency(system: UnitSystem) -> (&'static str, f64) {
+    match system {
+        UnitSystem::Lj => ("1/τ", 1.0),
+        // (ω in 1/ps is 10¹² ω/2πc in 1/m)
+        _ => ("1/cm", 1e12 / (std::f64::consts::TAU * constants::SPEED_OF_LIGHT_SI * 100.0)),
+    }
+}
+
 /// Reads a quantity of a known dimension: with a unit of that dimension, or a bare number in the system's units.
 ///
 /// # Errors

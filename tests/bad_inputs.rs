@@ -247,6 +247,13 @@ fn every_key_has_a_case() {
     assert!(missing.is_empty(), "no case is about {missing:#?}");
 }
 
+/// The arrays of tables that a key stands in, but for those of every input, with a table each.
+fn inner_arrays(path: &str) -> Vec<(String, String)> {
+    let ends = path.match_indices("[]").map(|(at, _)| path[..at].replace("[]", "[0]"));
+    let others = ends.filter(|name| !["stage", "output.trajectory"].contains(&name.as_str()));
+    others.map(|name| (name, "[{}]".to_owned())).collect()
+}
+
 /// Every key in the documentation, given something that no key can be, says so: its path, what is expected, and
 /// what was found, with a caret under the value.
 #[test]
@@ -262,7 +269,8 @@ fn every_key_refuses_what_it_cannot_be() {
             kind if kind.contains("table") => "7",
             _ => "[[[[1979-05-27]]]]",
         };
-        let set = [(path.clone(), wrong.to_owned())];
+        let mut set = inner_arrays(&key.path);
+        set.push((path.clone(), wrong.to_owned()));
         let document = match Document::parse("in.toml", text, &set) {
             Ok(document) => document,
             Err(found) => panic!("{path}: {found}"),
@@ -293,7 +301,9 @@ fn every_required_key_is_asked_for() {
         let (table, name) = path.rsplit_once('.').unwrap();
         let table = table.replace("[]", "[0]").replace('*', "A-A");
         let text = "stage = [{}]\noutput.trajectory = [{}]\n";
-        let document = Document::parse("in.toml", text, &[(table.clone(), "{}".to_owned())]).unwrap();
+        let mut set = inner_arrays(&path);
+        set.push((table.clone(), "{}".to_owned()));
+        let document = Document::parse("in.toml", text, &set).unwrap();
         let Err(found) = Plan::of(&document, &catalog) else { panic!("{path} is not needed") };
         let within = if table.ends_with(']') { table.clone() } else { format!("[{table}]") };
         let message = format!("missing key `{name}` in {within}");
@@ -304,7 +314,7 @@ fn every_required_key_is_asked_for() {
         let example = help.strip_prefix("write `").and_then(|h| h.split_once(" = ")).map(|(_, e)| e);
         let example = example.and_then(|e| e.rsplit_once("`: ")).map(|(e, _)| e);
         let Some(example) = example else { panic!("{asked}") };
-        let set = [(table.clone(), "{}".to_owned()), (format!("{table}.{name}"), example.to_owned())];
+        set.push((format!("{table}.{name}"), example.to_owned()));
         let document = Document::parse("in.toml", text, &set).unwrap();
         if let Err(found) = Plan::of(&document, &catalog) {
             let about = format!("`{table}.{name}");

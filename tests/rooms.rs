@@ -15,7 +15,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("catalog", &["forces"]),
     ("integrate", &["autodiff", "forces", "system", "random"]),
     ("adjoint", &["autodiff", "neighbors", "forces", "integrate", "system", "random"]),
-    ("response", &["autodiff", "forces", "system", "random"]),
+    ("response", &["autodiff", "forces", "integrate", "system", "random"]),
+    (
+        "fit",
+        &["autodiff", "forces", "integrate", "adjoint", "response", "system", "random", "units", "formats"],
+    ),
     (
         "input",
         &[
@@ -29,6 +33,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "catalog",
             "integrate",
             "adjoint",
+            "response",
+            "fit",
         ],
     ),
     ("plot", &["units"]),

@@ -6,15 +6,15 @@
 //! - d⟨A⟩/dT = (⟨A H⟩ − ⟨A⟩⟨H⟩) / k_B T².
 //!
 //! Nothing is carried through time, so that nothing grows; the price is noise, and that it is true of averages in
-//! equilibrium only. This is the first step of reweighting (S. Thaler and J. Zavadlav, Nat. Commun. 12, 6884 (2021)), where every weight
-//! is 1 still.
+//! equilibrium only. [`reweighting`](super::reweighting) is the same with weights.
 //!
 //! Errors come from the jackknife: the run is cut into [`BLOCKS`] pieces, and everything computed again without each of them in
 //! turn. They are right if a piece is longer than what the run remembers.
 
-use super::{GradientError, Objective, Run};
-use crate::forces::{Direction, Forces};
+use super::{GradientError, Objective, Observable, Run, When};
+use crate::forces::{Direction, Evaluator, Forces};
 use crate::integrate::Motion;
+use crate::system::State;
 use std::time::{Duration, Instant};
 
 /// Pieces of the jackknife.
@@ -49,17 +49,48 @@ pub struct Ensemble {
 }
 
 /// What is seen of one state: the averages' values, U's derivatives, H, and what the values have by themselves.
-struct Sample {
-    values: Vec<f64>,
-    slopes: Vec<f64>,
-    energy: f64,
-    /// ∂A/∂θ for each average.
-    explicit: Vec<Vec<f64>>,
+pub(super) struct Sample {
+    pub values: Vec<f64>,
+    pub slopes: Vec<f64>,
+    pub energy: f64,
+    /// ∂A/∂θ for each average; empty where it is zero.
+    pub explicit: Vec<Vec<f64>>,
+}
+
+impl Sample {
+    /// Derivatives of the energy, and of what is made of energies, in its parameters; tells which matter.
+    pub fn differentiate(
+        &mut self,
+        observables: &[&Observable],
+        evaluator: &mut Evaluator,
+        state: &State,
+        known: &mut Vec<bool>,
+    ) -> Result<(), GradientError> {
+        let slopes = evaluator.slopes(&state.cell, &state.positions, None, true)?;
+        known.resize(slopes.len(), false);
+        known.iter_mut().zip(&slopes).for_each(|(known, (_, matters))| *known |= matters);
+        self.slopes = slopes.iter().map(|(slope, _)| slope.value).collect();
+        self.explicit = vec![Vec::new(); observables.len()];
+        for (explicit, of) in self.explicit.iter_mut().zip(observables) {
+            let seed = of.direct(&state.cell)?;
+            if seed.energy != 0.0 {
+                explicit.extend(self.slopes.iter().map(|slope| seed.energy * slope));
+            }
+            if seed.strain != [[0.0; 3]; 3] {
+                let rest = vec![[0.0; 3]; state.positions.len()];
+                let direction = Direction { moves: &rest, strain: seed.strain };
+                let slopes = evaluator.slopes(&state.cell, &state.positions, Some(direction), true)?;
+                explicit.resize(slopes.len(), 0.0);
+                explicit.iter_mut().zip(slopes).for_each(|(to, (slope, _))| *to -= slope.tangent);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Sums of products over some samples.
 #[derive(Clone)]
-struct Sums {
+pub(super) struct Sums {
     count: f64,
     values: Vec<f64>,
     slopes: Vec<f64>,
@@ -72,7 +103,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn none(averages: usize, parameters: usize) -> Self {
+    pub fn none(averages: usize, parameters: usize) -> Self {
         let table = vec![vec![0.0; parameters]; averages];
         Self {
             count: 0.0,
@@ -84,21 +115,24 @@ impl Sums {
             heat: vec![0.0; averages],
         }
     }
-    fn add(&mut self, s: &Sample) {
-        self.count += 1.0;
-        self.energy += s.energy;
-        self.slopes.iter_mut().zip(&s.slopes).for_each(|(sum, x)| *sum += x);
+    /// Adds a sample so many times.
+    pub fn add(&mut self, s: &Sample, times: f64) {
+        let add =
+            |a: &mut [f64], b: &[f64], times: f64| a.iter_mut().zip(b).for_each(|(a, b)| *a += times * b);
+        self.count += times;
+        self.energy += times * s.energy;
+        add(&mut self.slopes, &s.slopes, times);
         for (a, value) in s.values.iter().enumerate() {
-            self.values[a] += value;
-            self.heat[a] += value * s.energy;
-            for (k, slope) in s.slopes.iter().enumerate() {
-                self.products[a][k] += value * slope;
-                self.explicit[a][k] += s.explicit[a][k];
+            self.values[a] += times * value;
+            self.heat[a] += times * value * s.energy;
+            add(&mut self.products[a], &s.slopes, times * value);
+            if let Some(explicit) = s.explicit.get(a) {
+                add(&mut self.explicit[a], explicit, times);
             }
         }
     }
     /// Adds other sums so many times.
-    fn add_sums(&mut self, o: &Sums, times: f64) {
+    pub fn add_sums(&mut self, o: &Sums, times: f64) {
         let add = |a: &mut [f64], b: &[f64]| a.iter_mut().zip(b).for_each(|(a, b)| *a += times * b);
         self.count += times * o.count;
         self.energy += times * o.energy;
@@ -110,24 +144,52 @@ impl Sums {
             add(&mut self.explicit[a], &o.explicit[a]);
         }
     }
+    /// The averages.
+    pub fn means(&self) -> Vec<f64> {
+        self.values.iter().map(|x| x / self.count).collect()
+    }
+    /// The derivative of each average in each parameter.
+    pub fn slopes(&self, kt: f64) -> Vec<Vec<f64>> {
+        let (n, means) = (self.count, self.means());
+        let of = |a: usize, k: usize| {
+            let covariance = self.products[a][k] / n - means[a] * self.slopes[k] / n;
+            self.explicit[a][k] / n - covariance / kt
+        };
+        (0..means.len()).map(|a| (0..self.slopes.len()).map(|k| of(a, k)).collect()).collect()
+    }
     /// The number, the averages, the derivatives in parameters and temperature: one after the other.
     fn results(&self, objective: &Objective, kt: f64, boltzmann: f64) -> Vec<f64> {
-        let n = self.count;
-        let means: Vec<f64> = self.values.iter().map(|x| x / n).collect();
+        let (n, means, slopes) = (self.count, self.means(), self.slopes(kt));
         let (value, weights) = objective.combined(&means);
         let mut all = vec![value];
         all.extend(&means);
         for k in 0..self.slopes.len() {
-            let each = (0..means.len()).map(|a| {
-                let covariance = self.products[a][k] / n - means[a] * self.slopes[k] / n;
-                weights[a] * (self.explicit[a][k] / n - covariance / kt)
-            });
-            all.push(each.sum());
+            all.push(weights.iter().zip(&slopes).map(|(w, row)| w * row[k]).sum());
         }
         let heat = (0..means.len()).map(|a| weights[a] * (self.heat[a] / n - means[a] * self.energy / n));
         all.push(heat.sum::<f64>() * boltzmann / (kt * kt));
         all
     }
+}
+
+/// All blocks together, and without each of them.
+pub(super) fn leave_out(blocks: &[Sums]) -> (Sums, Vec<Sums>) {
+    let mut whole = blocks[0].clone();
+    blocks[1..].iter().for_each(|b| whole.add_sums(b, 1.0));
+    let without = blocks.iter().map(|block| {
+        let mut rest = whole.clone();
+        rest.add_sums(block, -1.0);
+        rest
+    });
+    let without = without.collect();
+    (whole, without)
+}
+
+/// The standard error of a number that has these values without each block.
+pub(super) fn jackknife(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let n = values.clone().count() as f64;
+    let mean = values.clone().sum::<f64>() / n;
+    (values.map(|x| (x - mean).powi(2)).sum::<f64>() * (n - 1.0) / n).sqrt()
 }
 
 impl Run<'_> {
@@ -144,13 +206,13 @@ impl Run<'_> {
         mut progress: impl FnMut(usize),
     ) -> Result<Ensemble, GradientError> {
         let clock = Instant::now();
-        let Run { evaluator, mut integrator, masses, mut start, steps, thermal } = self;
-        objective.start(&start, thermal, steps)?;
+        let (masses, steps, thermal) = (self.masses, self.steps, self.thermal);
+        objective.start(&self.start, thermal, steps)?;
         let (boltzmann, kt) = (thermal.boltzmann, thermal.boltzmann * temperature);
         if kt.is_nan() || kt <= 0.0 {
             return Err(GradientError::Senseless("there is no ensemble without a temperature".into()));
         }
-        let names = if parameters { evaluator.parameter_names().len() } else { 0 };
+        let names = if parameters { self.evaluator.parameter_names().len() } else { 0 };
         let averages = objective.averages().len();
         let whens: Vec<_> = objective.averages().iter().map(|a| a.when).collect();
         let count = whens.first().map_or(0, |w| w.count(steps));
@@ -166,72 +228,28 @@ impl Run<'_> {
             );
             return Err(GradientError::Senseless(message));
         }
-        let mut forces = Forces::default();
         let mut blocks = vec![Sums::none(averages, names); BLOCKS];
         let (mut known, mut series) = (vec![false; names], vec![Vec::with_capacity(count); averages]);
-        for step in 0..=steps {
-            let seen = whens[0].number(step, steps);
-            {
-                let mut motion = match step {
-                    0 => Motion::start(&mut start, masses, evaluator, &mut forces)?,
-                    _ => Motion::resume(&mut start, masses, evaluator, &mut forces)?,
-                };
-                if step > 0 {
-                    motion.forces_only = seen.is_none();
-                    integrator.step(&mut motion)?;
-                }
-            }
-            let Some(number) = seen else { continue };
-            let values = objective.look(number, &start, masses, &forces)?;
-            let mut sample = Sample {
-                energy: forces.energy() + crate::integrate::kinetic_energy(masses, &start.velocities),
-                values,
-                slopes: vec![0.0; names],
-                explicit: vec![vec![0.0; names]; averages],
-            };
+        let observables: Vec<&Observable> = objective.averages().iter().map(|a| &a.of).collect();
+        let mut look = |number: usize, evaluator: &mut Evaluator, state: &State, forces: &Forces| {
+            let values = objective.look(number, state, masses, forces)?;
+            series.iter_mut().zip(&values).for_each(|(all, x)| all.push(*x));
+            let energy = forces.energy() + crate::integrate::kinetic_energy(masses, &state.velocities);
+            let mut sample = Sample { energy, values, slopes: Vec::new(), explicit: Vec::new() };
             if parameters {
-                let slopes = evaluator.slopes(&start.cell, &start.positions, None, true)?;
-                for (k, (slope, matters)) in slopes.iter().enumerate() {
-                    sample.slopes[k] = slope.value;
-                    known[k] |= matters;
-                }
-                for a in 0..averages {
-                    let seed = objective.averages()[a].of.direct(&start.cell)?;
-                    if seed.strain != [[0.0; 3]; 3] {
-                        let rest = vec![[0.0; 3]; masses.len()];
-                        let direction = Direction { moves: &rest, strain: seed.strain };
-                        let slopes =
-                            evaluator.slopes(&start.cell, &start.positions, Some(direction), true)?;
-                        for (to, (slope, _)) in sample.explicit[a].iter_mut().zip(slopes) {
-                            *to -= slope.tangent;
-                        }
-                    }
-                    for (to, slope) in sample.explicit[a].iter_mut().zip(&sample.slopes) {
-                        *to += seed.energy * slope;
-                    }
-                }
+                sample.differentiate(&observables, evaluator, state, &mut known)?;
             }
-            series.iter_mut().zip(&sample.values).for_each(|(all, x)| all.push(*x));
-            blocks[number * BLOCKS / count].add(&sample);
-            progress(step);
-        }
-        let mut whole = Sums::none(averages, names);
-        blocks.iter().for_each(|b| whole.add_sums(b, 1.0));
-        let results = whole.results(objective, kt, boltzmann);
-        let without: Vec<Vec<f64>> = blocks
-            .iter()
-            .map(|block| {
-                let mut rest = whole.clone();
-                rest.add_sums(block, -1.0);
-                rest.results(objective, kt, boltzmann)
-            })
-            .collect();
-        let n = BLOCKS as f64;
-        let estimate = |k: usize| {
-            let mean = without.iter().map(|w| w[k]).sum::<f64>() / n;
-            let squares = without.iter().map(|w| (w[k] - mean).powi(2)).sum::<f64>();
-            Estimate { value: results[k], error: (squares * (n - 1.0) / n).sqrt() }
+            blocks[number * BLOCKS / count].add(&sample, 1.0);
+            progress(whens[0].step(number, steps));
+            Ok(())
         };
+        self.visit(whens[0], &mut look)?;
+        let (whole, without) = leave_out(&blocks);
+        let results = whole.results(objective, kt, boltzmann);
+        let without: Vec<Vec<f64>> =
+            without.iter().map(|rest| rest.results(objective, kt, boltzmann)).collect();
+        let estimate =
+            |k: usize| Estimate { value: results[k], error: jackknife(without.iter().map(|w| w[k])) };
         let averages_found: Vec<Estimate> = (0..averages).map(|a| estimate(1 + a)).collect();
         let effective = series.iter().zip(&averages_found).map(|(all, found)| {
             let variance = all.iter().map(|x| (x - found.value).powi(2)).sum::<f64>() / (count - 1) as f64;
@@ -246,5 +264,32 @@ impl Run<'_> {
             samples: count,
             time: clock.elapsed(),
         })
+    }
+
+    /// Takes the steps and shows the states that are seen, with their energies and virial; where it ends.
+    pub(super) fn visit(
+        self,
+        when: When,
+        look: &mut dyn FnMut(usize, &mut Evaluator, &State, &Forces) -> Result<(), GradientError>,
+    ) -> Result<State, GradientError> {
+        let Run { evaluator, mut integrator, masses, mut start, steps, .. } = self;
+        let mut forces = Forces::default();
+        for step in 0..=steps {
+            let seen = when.number(step, steps);
+            {
+                let mut motion = match step {
+                    0 => Motion::start(&mut start, masses, evaluator, &mut forces)?,
+                    _ => Motion::resume(&mut start, masses, evaluator, &mut forces)?,
+                };
+                if step > 0 {
+                    motion.forces_only = seen.is_none();
+                    integrator.step(&mut motion)?;
+                }
+            }
+            if let Some(number) = seen {
+                look(number, evaluator, &start, &forces)?;
+            }
+        }
+        Ok(start)
     }
 }

@@ -22,6 +22,7 @@ pub mod ensemble;
 pub mod growth;
 mod objective;
 mod observable;
+pub mod reweighting;
 
 pub use growth::Lengths;
 pub use objective::{Average, Combine, Objective, When};

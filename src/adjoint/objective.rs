@@ -1,6 +1,6 @@
 //! What a run is asked for: a number made of averages over the states that are seen.
 
-use super::observable::{Reference, Seed};
+use super::observable::{Reference, Seed, values};
 use super::{GradientError, Observable, Snapshot, Thermal};
 use crate::autodiff::{Tape, Var};
 use crate::forces::Forces;
@@ -30,6 +30,13 @@ impl When {
                 let since = step.checked_sub(from)?;
                 since.is_multiple_of(every).then_some(since / every)
             }
+        }
+    }
+    /// The step of a state by its number.
+    pub(super) fn step(self, number: usize, steps: usize) -> usize {
+        match self {
+            When::End => steps,
+            When::Every { from, every } => from + number * every,
         }
     }
     /// How many states are seen.
@@ -211,7 +218,7 @@ impl Objective {
         masses: &[f64],
         forces: &Forces,
     ) -> Result<Vec<f64>, GradientError> {
-        let value = |a: &Average| a.of.value(number, state, masses, forces, &self.reference, self.thermal);
-        self.averages.iter().map(value).collect()
+        let observables: Vec<&Observable> = self.averages.iter().map(|a| &a.of).collect();
+        values(&observables, number, state, masses, forces, &self.reference, self.thermal)
     }
 }

@@ -43,7 +43,8 @@ pub enum Observable {
         /// Whether atoms are in the first set, and in the second.
         sets: [Vec<bool>; 2],
     },
-    /// The mean of |r − r′|² over all atoms, for places r′ (unwrapped, nm) of each of the states that are seen.
+    /// The mean of |r − r′|² over all atoms, for places r′ (nm) of each of the states that are seen; r − r′ is to the nearest
+    /// image.
     Match(Vec<Vec<[f64; 3]>>),
 }
 
@@ -127,18 +128,11 @@ impl Observable {
             Self::Match(frames) => {
                 let target = frame(frames, number)?;
                 let each = target.iter().enumerate().map(|(i, there)| {
-                    let here = positions.cartesian(cell, i);
-                    (0..3).map(|k| (here[k] - there[k]).powi(2)).sum::<f64>()
+                    apart(cell, positions.cartesian(cell, i), *there).iter().map(|d| d * d).sum::<f64>()
                 });
                 each.sum::<f64>() / target.len() as f64
             }
-            Self::RadialDistribution { at, width, sets } => {
-                let mut sum = 0.0;
-                each_pair(state, at + SPREAD * width, sets, &mut |_, _, d, weight| {
-                    sum += weight * bin(Vec3::new(d[0], d[1], d[2]).norm(), *at, *width);
-                })?;
-                sum * normal(cell, *at, sets)?
-            }
+            Self::RadialDistribution { at, width, sets } => distribution(state, &[*at], *width, sets)?[0],
         })
     }
 
@@ -224,9 +218,9 @@ impl Observable {
                 let target = frame(frames, number)?;
                 let each = 2.0 * seed / target.len() as f64;
                 for (i, there) in target.iter().enumerate() {
-                    let here = positions.cartesian(cell, i);
+                    let d = apart(cell, positions.cartesian(cell, i), *there);
                     for k in 0..3 {
-                        adjoint.positions[i][k] += each * (here[k] - there[k]);
+                        adjoint.positions[i][k] += each * d[k];
                     }
                 }
             }
@@ -247,6 +241,67 @@ impl Observable {
         }
         Ok(())
     }
+}
+
+/// The values of several observables in one state. (Bins of one distribution function are filled together.)
+pub(super) fn values(
+    observables: &[&Observable],
+    number: usize,
+    state: &State,
+    masses: &[f64],
+    forces: &Forces,
+    reference: &Reference,
+    thermal: Thermal,
+) -> Result<Vec<f64>, GradientError> {
+    let mut found: Vec<Option<f64>> = vec![None; observables.len()];
+    for k in 0..observables.len() {
+        if found[k].is_some() {
+            continue;
+        }
+        if let Observable::RadialDistribution { width, sets, .. } = observables[k] {
+            let alike = |of: &Observable| match of {
+                Observable::RadialDistribution { at, width: w, sets: s } if w == width && s == sets => {
+                    Some(*at)
+                }
+                _ => None,
+            };
+            let bins: Vec<(usize, f64)> =
+                (k..observables.len()).filter_map(|m| Some((m, alike(observables[m])?))).collect();
+            let at: Vec<f64> = bins.iter().map(|(_, at)| *at).collect();
+            let g = distribution(state, &at, *width, sets)?;
+            bins.iter().zip(g).for_each(|((m, _), g)| found[*m] = Some(g));
+        } else {
+            found[k] = Some(observables[k].value(number, state, masses, forces, reference, thermal)?);
+        }
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// g(r) at these distances.
+fn distribution(
+    state: &State,
+    at: &[f64],
+    width: f64,
+    sets: &[Vec<bool>; 2],
+) -> Result<Vec<f64>, GradientError> {
+    let (mut sums, reach) = (vec![0.0; at.len()], SPREAD * width);
+    let farthest = at.iter().fold(0.0, |m: f64, x| m.max(*x));
+    each_pair(state, farthest + reach, sets, &mut |_, _, d, weight| {
+        let r = Vec3::new(d[0], d[1], d[2]).norm();
+        for (sum, at) in sums.iter_mut().zip(at).filter(|(_, at)| (r - **at).abs() <= reach) {
+            *sum += weight * bin(r, *at, width);
+        }
+    })?;
+    sums.iter().zip(at).map(|(sum, at)| Ok(sum * normal(&state.cell, *at, sets)?)).collect()
+}
+
+/// r − r′, to the nearest image.
+fn apart(cell: &Cell, here: [f64; 3], there: [f64; 3]) -> [f64; 3] {
+    let s = cell.fraction(std::array::from_fn(|k| here[k] - there[k]));
+    let periodic = cell.periodic();
+    cell.cartesian(
+        cell.nearest(std::array::from_fn(|k| if periodic[k] { s[k] - s[k].round() } else { s[k] })),
+    )
 }
 
 fn volume(cell: &Cell) -> Result<f64, GradientError> {

@@ -18,6 +18,7 @@ mod bench;
 mod check;
 mod energy;
 mod explain;
+mod fit;
 mod gradient;
 mod minimize;
 mod new;
@@ -68,6 +69,8 @@ enum Command {
     Elastic(response::elastic::Elastic),
     /// How results depend on every parameter
     Sensitivity(response::sensitivity::Sensitivity),
+    /// Learn parameters from energies, forces and stresses
+    Fit(fit::Fit),
     /// How what comes out of a simulation depends on what went into it: derivatives through time
     Gradient(gradient::Gradient),
     /// Write a commented input to start from
@@ -156,6 +159,7 @@ pub fn main(catalog: Catalog) -> ExitCode {
         Command::Modes(command) => command.run(&catalog),
         Command::Elastic(command) => command.run(&catalog),
         Command::Sensitivity(command) => command.run(&catalog),
+        Command::Fit(command) => command.run(&catalog),
         Command::Gradient(command) => command.run(&catalog),
         Command::New(command) => command.run(),
         Command::Explain(command) => command.run(&catalog),
@@ -175,7 +179,7 @@ fn command_line() -> clap::Command {
             })
         })
     };
-    Cli::command().mut_subcommand("run", steps).mut_subcommand("minimize", steps)
+    Cli::command().mut_subcommand("run", steps).mut_subcommand("fit", steps).mut_subcommand("minimize", steps)
 }
 
 /// Whether what goes to standard error may be coloured.

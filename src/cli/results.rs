@@ -45,11 +45,8 @@ impl Asked {
         let mut plan = self.input.plan(catalog, self.how.quiet)?;
         let stem = format!("{}-{what}", self.input.stem());
         let folder = directory(self.output.as_deref(), &stem, None, self.how.force, self.how.quiet)?;
-        std::fs::create_dir_all(&folder)
-            .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", folder.display())))?;
-        let text = format!("{}: {} atoms\n", self.input.input.display(), plan.atoms.len());
-        let echo = std::mem::take(&mut plan.echo);
-        let mut results = Results { folder, quiet: self.how.quiet, text, files: Vec::new(), echo };
+        let mut results = Results::new(folder, std::mem::take(&mut plan.echo), self.how.quiet)?;
+        results.text = format!("{}: {} atoms\n", self.input.input.display(), plan.atoms.len());
         let found = &mut results;
         let work = || body(plan, found);
         match self.how.threads {
@@ -59,15 +56,25 @@ impl Asked {
                 pool.map_err(Failure::failed)?.install(work)?;
             }
         }
-        if !results.quiet {
-            let files = format!("  {} in {}\n", results.files.join(", "), quoted(&results.folder));
-            say(&(results.text + &files))?;
-        }
+        results.told()?;
         Ok(std::process::ExitCode::SUCCESS)
     }
 }
 
 impl Results {
+    /// Makes the folder.
+    pub fn new(folder: PathBuf, echo: String, quiet: bool) -> Result<Self, Failure> {
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", folder.display())))?;
+        Ok(Self { folder, quiet, text: String::new(), files: Vec::new(), echo })
+    }
+    /// Says what was found, and in which files.
+    pub fn told(&self) -> Result<(), Failure> {
+        if self.quiet {
+            return Ok(());
+        }
+        say(&format!("{}  {} in {}\n", self.text, self.files.join(", "), quoted(&self.folder)))
+    }
     /// How progress is shown.
     pub fn mode(&self) -> Mode {
         if self.quiet { Mode::Quiet } else { Mode::Auto }
@@ -81,7 +88,18 @@ impl Results {
             csv.flush()
         })
     }
+    /// Writes a file.
     pub fn write(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+    ) -> Result<(), Failure> {
+        self.quietly(name, write)?;
+        self.files.push(name.to_owned());
+        Ok(())
+    }
+    /// Writes a file that is not to be named.
+    pub fn quietly(
         &mut self,
         name: &str,
         write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
@@ -93,9 +111,7 @@ impl Results {
             write_whole(&path, |out| out.write_all(echo.as_bytes())).map_err(|e| cannot(&path, e))?;
         }
         let path = self.folder.join(name);
-        write_whole(&path, write).map_err(|e| cannot(&path, e))?;
-        self.files.push(name.to_owned());
-        Ok(())
+        write_whole(&path, write).map_err(|e| cannot(&path, e))
     }
     /// Writes a picture, as SVG and PNG.
     pub fn picture(&mut self, name: &str, figure: &Figure) -> Result<(), Failure> {

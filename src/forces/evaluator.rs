@@ -166,21 +166,9 @@ impl Evaluator {
     /// A cut-off or skin of which no neighbour list can be made.
     pub fn new(setup: Setup) -> Result<Self, ForceError> {
         let Setup { atoms, charges, joined, mut terms, coulomb, skin, method, joints } = setup;
-        // terms that leave out the same pairs share a list
-        let mut needs: Vec<ListNeed> = Vec::new();
-        for term in &mut terms {
-            let Some(need) = term.list_need() else { continue };
-            let k = needs.iter().position(|n| n.leave_out == need.leave_out).unwrap_or_else(|| {
-                // (a term that reaches nowhere reads a list too, if one with next to nothing in it)
-                needs.push(ListNeed { range: SHORTEST, ..need });
-                needs.len() - 1
-            });
-            let shared = &mut needs[k];
-            shared.range = shared.range.max(need.range);
-            shared.mirrors |= need.mirrors;
-            shared.single |= need.single;
-            shared.double |= need.double;
-            term.set_list(k);
+        let (needs, lists) = needs(&terms);
+        for (term, list) in terms.iter_mut().zip(lists) {
+            list.into_iter().for_each(|k| term.set_list(k));
         }
         let list = |need: &ListNeed| -> Result<Neighborhood, ForceError> {
             let mut list = VerletList::new(need.range, skin)?;
@@ -236,6 +224,33 @@ impl Evaluator {
         self.stiffness = None;
         self.charges.values.copy_from_slice(values);
         self.atom_charges = self.charges.of_atom.iter().map(|&k| values[k as usize]).collect();
+    }
+
+    /// Sets all the user's numbers, in the order of [`parameter_names`](Self::parameter_names). Neighbour lists follow where
+    /// an interaction reaches farther now.
+    ///
+    /// # Errors
+    /// A range of which no neighbour list can be made.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub fn set_parameters(&mut self, values: &[f64]) -> Result<(), ForceError> {
+        let mut rest = values;
+        for term in self.terms_mut() {
+            let (own, others) = rest.split_at(term.parameters().values().len());
+            if term.parameters().values() != own {
+                term.set_parameters(own);
+            }
+            rest = others;
+        }
+        self.set_charges(rest);
+        for (need, near) in needs(&self.terms).0.iter().zip(&mut self.lists) {
+            if need.range > near.list.cutoff() {
+                let list = VerletList::new(need.range, near.list.skin())?;
+                near.list = if need.mirrors { list.with_mirrors() } else { list };
+            }
+        }
+        Ok(())
     }
 
     /// The charge of each atom, in e.
@@ -564,14 +579,7 @@ impl Evaluator {
 
     /// The names of the numbers in [`parameter_slopes`](Self::parameter_slopes), and the numbers.
     pub fn parameter_names(&self) -> Vec<(String, f64)> {
-        let mut named = Vec::new();
-        for term in &self.terms {
-            let table = term.parameters();
-            let numbers = table.labels().iter().zip(table.values());
-            named.extend(numbers.map(|(label, &at)| (format!("{}.{label}", term.name()), at)));
-        }
-        named.extend(self.charges.labels.iter().cloned().zip(self.charges.values.iter().copied()));
-        named
+        parameter_names(&self.terms, &self.charges)
     }
 
     /// The derivatives in [`parameter_slopes`](Self::parameter_slopes) by themselves, with their changes along the
@@ -594,6 +602,47 @@ impl Evaluator {
             Kind::Tape => self.slopes_on_tape(cell, positions, &direction),
             Kind::Fused => self.fused_slopes(cell, positions, &direction, values),
         })
+    }
+
+    /// How energies (one a term), forces and virial change while the user's numbers, in the order of
+    /// [`parameter_names`](Self::parameter_names), change at these rates: ∂E/∂θ·t, ∂F/∂θ·t and ∂W/∂θ·t, exactly. What it
+    /// costs are the terms whose numbers change.
+    ///
+    /// # Errors
+    /// Where there is no neighbour list, or a result is not a finite number.
+    ///
+    /// # Panics
+    /// If there are not as many rates as numbers.
+    pub fn parameter_tangents(
+        &mut self,
+        cell: &Cell,
+        positions: &Positions,
+        rates: &[f64],
+        out: &mut Forces,
+    ) -> Result<(), ForceError> {
+        self.prepare(cell, positions)?;
+        let frame = frame!(self, cell, positions);
+        clear(&mut out.forces, &mut [], frame.atoms.len());
+        out.energies.clear();
+        out.virial = [0.0; 6];
+        let of_terms: usize = self.terms.iter().map(|t| t.parameters().values().len()).sum();
+        let (mut rest, charges) = rates.split_at(of_terms);
+        let of_atoms: Vec<f64> = self.charges.of_atom.iter().map(|&k| charges[k as usize]).collect();
+        let charged = charges.iter().any(|&x| x != 0.0);
+        for term in &self.terms {
+            let (own, others) = rest.split_at(term.parameters().values().len());
+            rest = others;
+            if own.iter().any(|&x| x != 0.0) || (charged && term.takes_charges()) {
+                term.responses(&frame, own, &of_atoms, out);
+            } else {
+                out.energies.push(0.0);
+            }
+        }
+        let all = out.forces.as_flattened().iter().chain(&out.energies).chain(&out.virial);
+        if all.into_iter().all(|x| x.is_finite()) {
+            return Ok(());
+        }
+        Err(ForceError::NotFinite { atom: None, term: "total".into(), closest: None })
     }
 
     fn fused_slopes(
@@ -802,6 +851,18 @@ impl Evaluator {
     }
 }
 
+/// The names of the user's numbers, and the numbers: those of each term by its label, then the charges.
+pub fn parameter_names(terms: &[Box<dyn Term>], charges: &Charges) -> Vec<(String, f64)> {
+    let mut named = Vec::new();
+    for term in terms {
+        let table = term.parameters();
+        let numbers = table.labels().iter().zip(table.values());
+        named.extend(numbers.map(|(label, &at)| (format!("{}.{label}", term.name()), at)));
+    }
+    named.extend(charges.labels.iter().cloned().zip(charges.values.iter().copied()));
+    named
+}
+
 /// What kernels are asked for.
 struct Asked<'a> {
     /// Energies and virial, too.
@@ -822,6 +883,27 @@ fn numbers(out: &Forces) -> impl Iterator<Item = &f64> {
 /// Whether all of them are finite.
 fn finite(out: &Forces) -> bool {
     numbers(out).all(|x| x.is_finite())
+}
+
+/// Which lists are needed, and which of them each term reads: terms that leave out the same pairs share one.
+fn needs(terms: &[Box<dyn Term>]) -> (Vec<ListNeed>, Vec<Option<usize>>) {
+    let mut needs: Vec<ListNeed> = Vec::new();
+    let mut list = |term: &dyn Term| {
+        let need = term.list_need()?;
+        let k = needs.iter().position(|n| n.leave_out == need.leave_out).unwrap_or_else(|| {
+            // (a term that reaches nowhere reads a list too, if one with next to nothing in it)
+            needs.push(ListNeed { range: SHORTEST, ..need });
+            needs.len() - 1
+        });
+        let shared = &mut needs[k];
+        shared.range = shared.range.max(need.range);
+        shared.mirrors |= need.mirrors;
+        shared.single |= need.single;
+        shared.double |= need.double;
+        Some(k)
+    };
+    let lists = terms.iter().map(|term| list(&**term)).collect();
+    (needs, lists)
 }
 
 /// Finds terms that are computed together.

@@ -27,7 +27,7 @@ pub mod triplet;
 pub mod tuple;
 mod view;
 
-pub use evaluator::{Charges, Evaluator, Kind, Method, ParameterSlope, Setup};
+pub use evaluator::{Charges, Evaluator, Kind, Method, ParameterSlope, Setup, parameter_names};
 pub use order::{Direction, Order, Quantity, Tangents, Values};
 pub use parameters::{ParameterTable, PreparedTable, Slot};
 pub use term::{

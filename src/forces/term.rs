@@ -5,6 +5,7 @@
 //! Generic methods cannot be called through a pointer, so a law is erased once per term, as a
 //! [`Term`].
 
+use super::Forces;
 use super::order::{Order, Quantity, Tangents, Values};
 use super::parameters::{ParameterTable, PreparedTable};
 use super::view::{Frame, Grid, Precision, View};
@@ -321,6 +322,11 @@ pub trait Term: Any + Send + Sync {
     /// ∂E/∂θ of its parameters and ∂E/∂q of all atoms (with what follows for the charges that were given), and how they
     /// change along the frame's [direction](Frame::direction).
     fn slopes(&mut self, frame: &Frame) -> TermSlopes;
+    /// Adds how energy, forces and virial change while its parameters change at these rates, and the charges of atoms at
+    /// theirs. (Energies: one is appended.)
+    fn responses(&self, frame: &Frame, parameters: &[f64], charges: &[f64], out: &mut Forces);
+    /// Whether charges are part of it.
+    fn takes_charges(&self) -> bool;
     /// Calls `visit` with sets of atoms whose second derivatives with each other may be other than zero.
     fn couples(&self, frame: &Frame, visit: &mut dyn FnMut(&[u32]));
     /// See [`Law::ending`].
@@ -481,6 +487,21 @@ impl<L: Law> Term for Entry<L> {
         }
         sum
     }
+    fn responses(&self, frame: &Frame, parameters: &[f64], charges: &[f64], out: &mut Forces) {
+        // (parameters are constants of the tape, whose values have tangents)
+        let dual = |(&x, &rate): (&f64, &f64)| Var::lifted(Dual::new(x, rate));
+        let values = self.parameters.values();
+        let total: &Recorded = &|view, items| {
+            let theta: Vec<Var<Dual<f64>>> = values.iter().zip(parameters).map(dual).collect();
+            let charges: Vec<_> = frame.charges.iter().zip(charges).map(dual).collect();
+            let prepared = self.parameters.prepared::<L::Energy, _>(&theta);
+            self.law.total::<Var<Dual<f64>>, Var<Dual<f64>>>(view, &prepared, &charges, items)
+        };
+        respond(frame, self.law.items(frame.atoms.len()), total, out);
+    }
+    fn takes_charges(&self) -> bool {
+        self.law.takes_charges()
+    }
     fn couples(&self, frame: &Frame, visit: &mut dyn FnMut(&[u32])) {
         let rows = self.prepared.rows(|x| x);
         // which atoms an item is about is what it asks the places of
@@ -512,6 +533,50 @@ impl<L: Law> Term for Entry<L> {
     fn reach(&self) -> Option<Reach<'_>> {
         self.law.reach()
     }
+}
+
+/// The energy of some items of a law.
+type Recorded<'a> = dyn for<'t> Fn(&View<Var<'t, Dual<f64>>>, Range<usize>) -> Var<'t, Dual<f64>> + Sync + 'a;
+
+/// Adds the tangents of energy, forces and virial, whose values are differentiated on tapes: forward over reverse, some
+/// items at a time, in an order that does not depend on threads.
+fn respond(frame: &Frame, items: usize, total: &Recorded, out: &mut Forces) {
+    let each = items.div_ceil(PIECES).max(64);
+    type Piece = (f64, Vec<(u32, [f64; 3])>, [[f64; 3]; 3]);
+    let piece = |k: usize| -> Piece {
+        let tape = Tape::<Dual<f64>>::new();
+        let zero = || tape.variable(Dual::passive(0.0));
+        // (only atoms that are asked for are variables)
+        let places = RefCell::new((vec![None; frame.atoms.len()], Vec::new()));
+        let moves = |i: usize| {
+            let (known, asked) = &mut *places.borrow_mut();
+            *known[i].get_or_insert_with(|| {
+                let place = Vec3::new(zero(), zero(), zero());
+                asked.push((i as u32, place));
+                place
+            })
+        };
+        let strain = [(); 3].map(|()| [(); 3].map(|()| zero()));
+        let view = View { frame, moves: Some(&moves), strain: Some(strain) };
+        let e = total(&view, k * each..((k + 1) * each).min(items));
+        let adjoints = tape.gradient(e);
+        let rate = |x: Var<Dual<f64>>| -adjoints.of(x).tangent;
+        let asked = places.borrow();
+        let forces = asked.1.iter().map(|&(i, x)| (i, [rate(x.x), rate(x.y), rate(x.z)])).collect();
+        (e.value().tangent, forces, strain.map(|row| row.map(rate)))
+    };
+    let pieces: Vec<Piece> = (0..items.div_ceil(each)).into_par_iter().map(piece).collect();
+    let mut energy = 0.0;
+    for (e, forces, w) in &pieces {
+        energy += e;
+        for (i, force) in forces {
+            out.forces[*i as usize].iter_mut().zip(force).for_each(|(f, x)| *f += x);
+        }
+        let w = |a: usize, b: usize| 0.5 * (w[a][b] + w[b][a]);
+        let w = [w(0, 0), w(1, 1), w(2, 2), w(0, 1), w(0, 2), w(1, 2)];
+        out.virial.iter_mut().zip(w).for_each(|(a, b)| *a += b);
+    }
+    out.energies.push(energy);
 }
 
 /// The variables, or constants of these values.

@@ -235,7 +235,7 @@ fn relative_to(place: &Place) -> String {
 }
 
 /// Refuses what is not there or not a file.
-fn is_file(document: &Document, file: &Located<PathBuf>) -> Result<(), Reported> {
+pub(super) fn is_file(document: &Document, file: &Located<PathBuf>) -> Result<(), Reported> {
     let path = &file.value;
     let shown = path.display();
     let (message, help) = if path.is_dir() {
@@ -310,6 +310,8 @@ fn build(document: &Document, mut raw: Raw) -> Result<Plan, Reported> {
     let skin = raw.forces.skin.as_ref().map_or_else(|| skin(&raw, &model.atoms, range), |s| s.value);
     few_enough_neighbors(document, &raw, &cell, n, range + skin)?;
     let (stages, output) = (stages(document, &raw, n)?, output(&model, &raw, &labels)?);
+    let last = stages.last().map(|s| s.task);
+    let fit = super::fit::resolve(document, &raw, &terms, &charges, &model, last)?;
     let gradient = raw.gradient.take().map(|g| g.meant(&model)).transpose()?;
     remarks(document, &raw, &model.atoms);
     remarks_on_charges(document, &raw, model.periodic);
@@ -349,6 +351,7 @@ fn build(document: &Document, mut raw: Raw) -> Result<Plan, Reported> {
         stages,
         output,
         response: raw.response,
+        fit,
         gradient,
         echo: String::new(),
         warnings: Diagnostics::new(),

@@ -70,7 +70,8 @@ struct Seen {
 
 type Selection = Located<Vec<Located<String>>>;
 
-enum Of {
+/// An observable as written.
+pub(super) enum Of {
     Plain(Observable),
     Atoms(Located<Vec<Located<i64>>>, usize),
     Component(Located<i64>, usize, bool),
@@ -92,6 +93,10 @@ const OBSERVABLES: [(&str, &str); 12] = [
     ("mean-square-displacement", "from where atoms were at the beginning of the stage"),
     ("radial-distribution", "g(r) at a distance, in a bin with soft edges"),
 ];
+
+/// Those that are functions of the configuration.
+const CONFIGURATIONAL: [&str; 6] =
+    ["potential", "pressure", "distance", "angle", "dihedral", "radial-distribution"];
 
 /// Reads the section, if there is one.
 pub(super) fn read(root: &Section) -> Result<Option<Raw>, Reported> {
@@ -193,8 +198,11 @@ fn keep(t: &Section, written: &Located<String>) -> Result<Keep, Reported> {
     }
 }
 
-fn average(t: &Section) -> Result<Seen, Reported> {
-    let of = t.variant("of", &OBSERVABLES, "what it is the mean of").optional(|name, t| {
+/// Reads `of`: any observable, or only what configurations have.
+pub(super) fn observable(t: &Section, any: bool) -> Result<Located<Of>, Reported> {
+    let choice = |(name, _): &&(&str, &str)| any || CONFIGURATIONAL.contains(name);
+    let options: Vec<(&str, &str)> = OBSERVABLES.iter().filter(choice).copied().collect();
+    let of = t.variant("of", &options, "what it is the mean of").optional(|name, t| {
         let atoms = |count: usize| {
             t.read("atoms", list(placed(integer().at_least(1))).exactly(count), "their numbers").required()
         };
@@ -237,6 +245,17 @@ fn average(t: &Section) -> Result<Seen, Reported> {
             }
         })
     });
+    let missing = || {
+        let help = "such as `of.potential = {}`, or `of.distance = { atoms = [1, 2] }`";
+        t.report(
+            Diagnostic::error("it is not said what this is the mean of").at(t.place().clone(), "").help(help),
+        )
+    };
+    of?.ok_or_else(missing)
+}
+
+fn average(t: &Section) -> Result<Seen, Reported> {
+    let of = observable(t, true);
     let from = t.read("from", integer().at_least(0), "the first state that is seen, in steps").or(0);
     let every = t
         .read(
@@ -250,18 +269,12 @@ fn average(t: &Section) -> Result<Seen, Reported> {
         None => When::End,
         Some(every) => When::Every { from: from as usize, every: every.value as usize },
     };
-    let missing = || {
-        let help = "such as `of.temperature = {}`, or `of.distance = { atoms = [1, 2] }`";
-        t.report(
-            Diagnostic::error("it is not said what this is the mean of").at(t.place().clone(), "").help(help),
-        )
-    };
-    Ok(Seen { of: of?.ok_or_else(missing)?.value, when })
+    Ok(Seen { of: of?.value, when })
 }
 
-impl Raw {
+impl Of {
     /// What it means for the atoms there are.
-    pub fn meant(self, model: &Model) -> Result<Gradient, Reported> {
+    pub fn meant(&self, model: &Model) -> Result<Observable, Reported> {
         let document = model.document;
         let atoms: &Atoms = &model.atoms;
         let wrong = |message: String, place: &Place, help: &str| {
@@ -277,41 +290,54 @@ impl Raw {
                 }
             }
         };
+        Ok(match self {
+            Of::Plain(of) => of.clone(),
+            Of::Atoms(numbers, count) => {
+                let at = numbers.value.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+                if let Some(k) = (1..at.len()).find(|&k| at[..k].contains(&at[k])) {
+                    let message = format!("atom {} stands here twice", at[k] + 1);
+                    return Err(wrong(message, &numbers.value[k].place, "these are different atoms"));
+                }
+                match count {
+                    2 => Observable::Distance([at[0], at[1]]),
+                    3 => Observable::Angle([at[0], at[1], at[2]]),
+                    _ => Observable::Dihedral([at[0], at[1], at[2], at[3]]),
+                }
+            }
+            Of::Component(atom, axis, true) => Observable::Velocity(number(atom)?, *axis),
+            Of::Component(atom, axis, false) => Observable::Position(number(atom)?, *axis),
+            Of::Displacement(which) => {
+                let chosen = model.select(which)?;
+                if chosen.is_empty() {
+                    return Err(wrong("there is no such atom".into(), &which.place, "name some"));
+                }
+                Observable::MeanSquareDisplacement(chosen)
+            }
+            Of::Distribution { at, width, between } => {
+                let set = |which: &Selection| -> Result<Vec<bool>, Reported> {
+                    let mut set = vec![false; atoms.len()];
+                    model.select(which)?.into_iter().for_each(|i| set[i as usize] = true);
+                    Ok(set)
+                };
+                Observable::RadialDistribution {
+                    at: *at,
+                    width: *width,
+                    sets: [set(&between[0])?, set(&between[1])?],
+                }
+            }
+        })
+    }
+}
+
+impl Raw {
+    /// What it means for the atoms there are.
+    pub fn meant(self, model: &Model) -> Result<Gradient, Reported> {
+        let wrong = |message: String, place: &Place, help: &str| {
+            model.document.report(Diagnostic::error(message).at(place.clone(), "").help(help))
+        };
         let mut averages = Vec::new();
         for (name, seen) in self.averages {
-            let of = match seen.of {
-                Of::Plain(of) => of,
-                Of::Atoms(numbers, count) => {
-                    let at = numbers.value.iter().map(number).collect::<Result<Vec<_>, _>>()?;
-                    if let Some(k) = (1..at.len()).find(|&k| at[..k].contains(&at[k])) {
-                        let message = format!("atom {} stands here twice", at[k] + 1);
-                        return Err(wrong(message, &numbers.value[k].place, "these are different atoms"));
-                    }
-                    match count {
-                        2 => Observable::Distance([at[0], at[1]]),
-                        3 => Observable::Angle([at[0], at[1], at[2]]),
-                        _ => Observable::Dihedral([at[0], at[1], at[2], at[3]]),
-                    }
-                }
-                Of::Component(atom, axis, true) => Observable::Velocity(number(&atom)?, axis),
-                Of::Component(atom, axis, false) => Observable::Position(number(&atom)?, axis),
-                Of::Displacement(which) => {
-                    let chosen = model.select(&which)?;
-                    if chosen.is_empty() {
-                        return Err(wrong("there is no such atom".into(), &which.place, "name some"));
-                    }
-                    Observable::MeanSquareDisplacement(chosen)
-                }
-                Of::Distribution { at, width, between } => {
-                    let set = |which: &Selection| -> Result<Vec<bool>, Reported> {
-                        let mut set = vec![false; atoms.len()];
-                        model.select(which)?.into_iter().for_each(|i| set[i as usize] = true);
-                        Ok(set)
-                    };
-                    Observable::RadialDistribution { at, width, sets: [set(&between[0])?, set(&between[1])?] }
-                }
-            };
-            averages.push((name.value, Average { of, when: seen.when }));
+            averages.push((name.value, Average { of: seen.of.meant(model)?, when: seen.when }));
         }
         let (formula, of, place) = match (self.of, &averages[..]) {
             (Some(of), _) => (Formula::parse(&of.value), of.value.clone(), of.place),

@@ -1,5 +1,6 @@
 //! What an input means: everything a run needs, checked.
 
+use super::fit::Fit;
 use super::gradient::Gradient;
 use super::report::Diagnostics;
 use super::response::Response;
@@ -38,6 +39,8 @@ pub struct Plan {
     pub output: Output,
     /// What is asked of second derivatives.
     pub response: Response,
+    /// What is learned from data, if anything.
+    pub fit: Option<Fit>,
     /// What is differentiated through the last stage.
     pub gradient: Option<Gradient>,
     /// The input with every default filled in: the text of `run.toml`.

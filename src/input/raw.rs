@@ -3,6 +3,7 @@
 //! Nothing is looked up or built here. [`read`] is also run over an empty document to list the keys
 //! ([`keys`]), so that the documentation cannot drift away from what is read.
 
+use super::fit::Written as Fit;
 use super::neural::Neural;
 use super::reader::{
     Document, Either, KeyDoc, List, Located, Placed, Presence, Quantity, Reported, Section, Text, array,
@@ -34,6 +35,7 @@ pub struct Raw {
     pub stages: Vec<Stage>,
     pub output: Output,
     pub response: Response,
+    pub fit: Option<Fit>,
     /// `[gradient]`
     pub gradient: Option<super::gradient::Raw>,
 }
@@ -213,6 +215,7 @@ fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>)
     let stages = stages(&root, units);
     let output = output(&root);
     let response = super::response::read(&root);
+    let fit = super::fit::read(&root);
     let gradient = super::gradient::read(&root);
     root.finish();
     Ok(Raw {
@@ -230,6 +233,7 @@ fn read_in(document: &Document, catalog: &Catalog, surveyed: Option<UnitSystem>)
         stages: stages?,
         output: output?,
         response: response?,
+        fit: fit?,
         gradient: gradient?,
     })
 }

@@ -5,6 +5,7 @@ use super::reader::{
     Either, Located, Reported, Section, array, boolean, either, float, integer, list, placed, quantity, text,
     word,
 };
+use crate::response::rest::Rest;
 use crate::units::UnitSystem;
 use potentials::param::{Dimension, Range};
 
@@ -17,17 +18,6 @@ pub struct Response {
     pub elastic: Elastic,
     /// `[sensitivity]`
     pub sensitivity: Sensitivity,
-}
-
-/// How the configuration is made the one at which derivatives are taken.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rest {
-    /// Whether the energy is minimised first.
-    pub minimize: bool,
-    /// The largest force component then, in kJ/mol/nm.
-    pub force: f64,
-    /// The pressure that the cell relaxes to, in kJ/mol/nm³; none for a cell that stays.
-    pub pressure: Option<f64>,
 }
 
 /// `[modes]`
@@ -143,10 +133,24 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Reads a name.
+    pub(super) fn read(t: &Section, name: &Located<String>) -> Result<Outcome, Reported> {
+        let outcome = Outcome::of(&name.value);
+        let message = format!("there is no result `{}`", name.value);
+        let known = "energy, pressure, lattice-constant, C11 … C66, frequency K, distance I J";
+        refuse(t, outcome.is_none().then(|| format!("{message}; there are {known}")), &name.place)?;
+        Ok(outcome.unwrap_or(Outcome::Energy))
+    }
+}
+
 /// What each of the commands finds if there is no section for it.
-fn at_rest(units: UnitSystem) -> Rest {
-    let force = if units == UnitSystem::Lj { 1e-8 } else { 1e-4 };
-    Rest { minimize: true, force, pressure: None }
+pub(super) fn at_rest(units: UnitSystem) -> Rest {
+    let [force, near, farthest] = match units {
+        UnitSystem::Lj => [1e-8, 1e-4, 0.1],
+        _ => [1e-4, 1e-2, 0.02],
+    };
+    Rest { minimize: true, force, pressure: None, near, farthest }
 }
 
 /// Reads the three sections.
@@ -188,7 +192,8 @@ pub(super) fn read(root: &Section) -> Result<Response, Reported> {
 /// In K, unless another is given.
 const TEMPERATURE: f64 = 300.0;
 
-fn rest(t: &Section, units: UnitSystem) -> Result<Rest, Reported> {
+/// Reads the keys about rest.
+pub(super) fn rest(t: &Section, units: UnitSystem) -> Result<Rest, Reported> {
     let usual = at_rest(units);
     let minimize = t.read("minimize", boolean(), "whether the energy is minimised first").or(usual.minimize);
     let force = quantity(Dimension::FORCE).range(Range::Positive);
@@ -200,7 +205,7 @@ fn rest(t: &Section, units: UnitSystem) -> Result<Rest, Reported> {
             "let the cell relax until its pressure is this, without shear; left out: the cell stays",
         )
         .optional();
-    Ok(Rest { minimize: *minimize?, force: *force?, pressure: pressure?.map(|p| p.value) })
+    Ok(Rest { minimize: *minimize?, force: *force?, pressure: pressure?.map(|p| p.value), ..usual })
 }
 
 fn modes_of(t: Section, units: UnitSystem) -> Result<Modes, Reported> {
@@ -293,13 +298,7 @@ fn sensitivity_of(t: Section, units: UnitSystem) -> Result<Sensitivity, Reported
              \"distance 1 2\" (of these atoms)",
         )
         .or(vec![t.located("energy".to_owned())]);
-    let outcome = |name: Located<String>| {
-        let outcome = Outcome::of(&name.value);
-        let message = format!("there is no result `{}`", name.value);
-        let known = "energy, pressure, lattice-constant, C11 … C66, frequency K, distance I J";
-        refuse(&t, outcome.is_none().then(|| format!("{message}; there are {known}")), &name.place)?;
-        Ok(outcome.unwrap_or(Outcome::Energy))
-    };
+    let outcome = |name: Located<String>| Outcome::read(&t, &name);
     let of = of.and_then(|of| of.value.into_iter().map(outcome).collect::<Result<_, _>>());
     t.finish();
     Ok(Sensitivity { rest: rest?, of: of? })

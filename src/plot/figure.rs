@@ -26,7 +26,11 @@ pub struct Series<'a> {
     width: f64,
     dashed: bool,
     guide: bool,
+    scattered: bool,
 }
+
+/// The radius of the dots of points without a line.
+const DOT: f64 = 1.5;
 
 impl<'a> Series<'a> {
     /// A curve through `(x, y)`; a name that is empty stays out of the legend. Points that are not finite
@@ -40,7 +44,17 @@ impl<'a> Series<'a> {
             width: style::LINE_WIDTH,
             dashed: false,
             guide: false,
+            scattered: false,
         }
+    }
+
+    /// Points without a line.
+    pub fn points(
+        name: impl Into<String>,
+        x: impl Into<Cow<'a, [f64]>>,
+        y: impl Into<Cow<'a, [f64]>>,
+    ) -> Self {
+        Series { scattered: true, ..Series::new(name, x, y) }
     }
 
     /// A dashed line to guide the eye: a mean, a fit, a limit.
@@ -442,18 +456,21 @@ impl Plot {
             } else {
                 Cow::Borrowed(&series.y[..])
             };
-            let lines = sample::envelope(&series.x, &y, COLUMNS);
-            let crowded = series.x.len() >= CROWDED * COLUMNS && lines.len() < 50;
+            let lines = match series.scattered {
+                true => sample::points(&series.x, &y),
+                false => sample::envelope(&series.x, &y, COLUMNS),
+            };
+            let crowded = !series.scattered && series.x.len() >= CROWDED * COLUMNS && lines.len() < 50;
             let average = (crowded && !series.guide && sample::fills(&series.x, &y, COLUMNS))
                 .then(|| sample::running_mean(&series.x, &y, COLUMNS))
                 .flatten();
             let points = lines.iter().map(Vec::len).sum::<usize>();
-            let dots = !series.guide && points <= 60 && panel.bars.is_empty();
+            let dots = series.scattered || !series.guide && points <= 60 && panel.bars.is_empty();
             curves.push(Curve {
                 lines,
                 average,
                 color,
-                width: series.width,
+                width: if series.scattered { DOT - 0.8 } else { series.width },
                 dashed,
                 guide: series.guide,
                 dots,

@@ -92,6 +92,20 @@ pub(super) fn running_mean(x: &[f64], y: &[f64], columns: usize) -> Option<Lines
     Some(lines)
 }
 
+/// Each point by itself; of those that fall onto each other one. (A picture of millions would be no picture.)
+pub(super) fn points(x: &[f64], y: &[f64]) -> Lines {
+    const CELLS: f64 = 1000.0;
+    let scale = |v: &[f64]| {
+        let (low, high) = range(v.iter().copied()).unwrap_or((0.0, 0.0));
+        (low, if high > low { CELLS / (high - low) } else { 0.0 })
+    };
+    let ((x0, a), (y0, b)) = (scale(x), scale(y));
+    let mut seen = std::collections::HashSet::new();
+    let all = x.iter().copied().zip(y.iter().copied()).filter(|(x, y)| drawable(*x) && drawable(*y));
+    let apart = all.filter(|(x, y)| seen.insert((((x - x0) * a) as i32, ((y - y0) * b) as i32)));
+    apart.map(|point| vec![point]).collect()
+}
+
 fn split(points: impl Iterator<Item = (f64, f64)>) -> Lines {
     let mut lines = vec![Vec::new()];
     for (x, y) in points {

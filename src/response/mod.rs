@@ -12,6 +12,7 @@ pub mod elastic;
 pub mod hessian;
 pub mod modes;
 pub mod phonons;
+pub mod rest;
 mod rigid;
 pub mod sensitivity;
 mod solve;
@@ -36,6 +37,12 @@ pub enum ResponseError {
     /// The eigenvectors were not found.
     #[error(transparent)]
     Eigen(#[from] eigen::NotConverged),
+    /// Atoms or cell do not come to rest.
+    #[error("{0}")]
+    Restless(String),
+    /// Somebody wanted it to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// The question makes no sense for this system.
     #[error("{0}")]
     Senseless(String),

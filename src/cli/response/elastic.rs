@@ -4,10 +4,10 @@ use super::super::{Failure, Outcome, table};
 use super::{Asked, Ready, exact, failed};
 use crate::autodiff::Richardson;
 use crate::catalog::Catalog;
-use crate::input::response::Rest;
 use crate::plot::scale::{fixed, significant};
 use crate::plot::{Figure, Panel, Series};
 use crate::response::elastic::{Elastic as Found, unit_strain};
+use crate::response::rest::Rest;
 use clap::Args;
 
 #[derive(Args)]

@@ -11,14 +11,13 @@ use crate::catalog::Catalog;
 use crate::forces::Evaluator;
 use crate::formats::{AtomLabel, Format, Frame, FrameUnits, Precision, writer};
 use crate::input::plan::Plan;
-use crate::input::response::{Response, Rest};
-use crate::integrate::Motion;
-use crate::integrate::minimize::{Ending, Lbfgs, Minimizer, Until};
+use crate::input::response::Response;
 use crate::observe::progress::{Mode, Progress};
 use crate::observe::trajectory::View;
 use crate::plot::scale::significant;
 use crate::response::elastic::Elastic;
-use crate::response::{Point, ResponseError, newton};
+use crate::response::rest::{Doing, Rest, STEPS};
+use crate::response::{Point, ResponseError};
 use crate::system::{Atoms, State};
 use crate::units::UnitSystem;
 use std::ops::ControlFlow;
@@ -37,11 +36,6 @@ struct Ready<'a> {
     results: &'a mut Results,
     stop: Arc<AtomicBool>,
 }
-
-/// Steps of a minimisation, at most.
-const STEPS: u64 = 200_000;
-/// Changes of the cell, at most.
-const CELLS: usize = 30;
 
 impl Asked {
     /// Reads the input and does the rest in as many threads as wanted.
@@ -80,11 +74,9 @@ impl Ready<'_> {
     fn force_unit(&self) -> &'static str {
         if self.reduced() { "ε/σ" } else { "kJ/mol/nm" }
     }
-    /// Angular frequencies in what is shown: wave numbers, or 1/τ.
+    /// Angular frequencies in what is shown.
     fn frequency_unit(&self) -> (&'static str, f64) {
-        // (ω in 1/ps is 10¹² ω/2πc in 1/m)
-        let per_cm = 1e12 / (std::f64::consts::TAU * crate::units::constants::SPEED_OF_LIGHT_SI * 100.0);
-        if self.reduced() { ("1/τ", 1.0) } else { ("1/cm", per_cm) }
+        crate::units::frequency(self.units)
     }
 
     /// Brings atoms, and the cell if asked, to rest.
@@ -126,72 +118,20 @@ impl Ready<'_> {
 
     /// The same without a word.
     fn rest_again(&mut self, rest: &Rest) -> Result<(), Failure> {
-        if rest.minimize {
-            self.minimize(rest.force)?;
-        }
-        match rest.pressure {
-            Some(pressure) => self.relax_cell(rest, pressure),
-            None => Ok(()),
-        }
-    }
-
-    fn minimize(&mut self, force: f64) -> Result<(), Failure> {
-        let reduced = self.reduced();
-        let cap = if reduced { 0.1 } else { 0.02 };
-        let mut minimizer = Lbfgs::new(20, cap).map_err(Failure::failed)?;
-        let mut progress = Progress::start("minimize", 0, STEPS, self.mode());
+        let mut progress = Progress::start("rest", 0, STEPS, self.mode());
         let stop = self.stop.clone();
-        let mut forces = Default::default();
-        let mut motion = Motion::start(&mut self.state, &self.atoms.masses, &mut self.evaluator, &mut forces)
-            .map_err(|e| Failure::failed(format!("forces cannot be computed: {e}")))?;
-        // (what energies cannot tell apart, Newton's method will)
-        let near = force.max(if reduced { 1e-4 } else { 1e-2 });
-        let report = minimizer.minimize(&mut motion, &Until { force: near, steps: STEPS }, &mut |now| {
-            progress.update(now.step, || format!("largest force {:.2e}", now.force));
-            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        drop(progress);
-        let report = report.map_err(|e| Failure::failed(format!("the energy cannot be minimised: {e}")))?;
-        match report.ending {
-            Ending::Stopped => Err(Failure::failed("interrupted")),
-            Ending::Steps => Err(Failure::failed(format!(
-                "the energy is not minimised after {STEPS} steps: the largest force is {}",
-                significant(report.last.force, 3)
-            ))),
-            Ending::Converged | Ending::Stalled => {
-                // (a saddle stays what it is: what follows will say so)
-                let found = newton(&mut self.evaluator, &mut self.state, &self.atoms.masses, force);
-                match found {
-                    Ok(_) | Err(ResponseError::NoSolution(_)) => Ok(()),
-                    Err(e) => Err(failed(e)),
+        let watch = &mut |doing: Doing| {
+            match doing {
+                Doing::Minimizing(step, force) => {
+                    progress.update(step, || format!("largest force {force:.2e}"));
                 }
+                Doing::Straining(done) => progress.update(done as u64, || "strains of the cell".into()),
             }
-        }
-    }
-
-    /// Strains the cell until its stress is a pressure: Newton's method with the elastic constants.
-    fn relax_cell(&mut self, rest: &Rest, pressure: f64) -> Result<(), Failure> {
-        for _ in 0..CELLS {
-            let elastic = self.elastic()?;
-            let scale = elastic.constants.amax();
-            let left =
-                std::array::from_fn::<f64, 6, _>(|k| elastic.stress[k] + if k < 3 { pressure } else { 0.0 });
-            if left.iter().all(|s| s.abs() <= 1e-9 * scale) {
-                return Ok(());
-            }
-            let strain = elastic.answer(left.map(|s| -s)).ok_or_else(|| {
-                Failure::failed("the cell cannot be relaxed: there is a strain that it does not resist")
-            })?;
-            // (no more than so much at a time)
-            let most = strain.as_flattened().iter().fold(0.0, |m: f64, e| m.max(e.abs()));
-            let by = (0.02 / most).min(1.0);
-            let rest_of_atoms = vec![[0.0; 3]; self.atoms.len()];
-            self.state = self.point().moved(&rest_of_atoms, strain, by).map_err(failed)?;
-            if rest.minimize {
-                self.minimize(rest.force)?;
-            }
-        }
-        Err(Failure::failed(format!("the cell is not relaxed after {CELLS} changes")))
+            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let found = rest.settle(&mut self.evaluator, &mut self.state, &self.atoms.masses, watch);
+        drop(progress);
+        found.map_err(failed)
     }
 
     fn elastic(&mut self) -> Result<Elastic, Failure> {

@@ -5,10 +5,12 @@ use super::{Asked, Ready, exact, failed};
 use crate::autodiff::Richardson;
 use crate::catalog::Catalog;
 use crate::forces::ParameterSlope;
-use crate::input::response::{Outcome as Of, Rest};
+use crate::input::response::Outcome as Of;
 use crate::plot::scale::significant;
 use crate::plot::{Figure, Panel};
+use crate::response::rest::Rest;
 use crate::response::sensitivity::{Outcome as Question, Sensitivity as Found};
+use crate::response::{Point, ResponseError};
 use clap::Args;
 
 #[derive(Args)]
@@ -55,28 +57,19 @@ impl Ready<'_> {
     fn asked(&mut self, of: Of) -> Result<(String, String, f64, Question), Failure> {
         let n = self.atoms.len();
         let (energy, length) = if self.reduced() { ("ε", "σ") } else { ("kJ/mol", "nm") };
-        let (pressure, by) = self.pressure_unit();
-        let (frequency, per) = self.frequency_unit();
-        let name = of.name();
-        let (unit, factor, outcome) = match of {
-            Of::Energy => (energy, 1.0, Question::Energy),
-            Of::Pressure => (pressure, by, Question::Pressure),
-            Of::Elastic(a, b) => (pressure, by, Question::Elastic(a, b)),
-            Of::Frequency(k) => (frequency, per, Question::Frequency(k)),
+        let (unit, shown) = match of {
+            Of::Energy => (energy, 1.0),
+            Of::Pressure | Of::Elastic(..) => self.pressure_unit(),
+            Of::Frequency(_) => self.frequency_unit(),
+            Of::LatticeConstant => (length, 1.0),
             Of::Distance(i, j) if i >= n || j >= n => {
-                return Err(Failure::wrong(format!("`{name}`: there are only {n} atoms")));
+                return Err(Failure::wrong(format!("`{}`: there are only {n} atoms", of.name())));
             }
-            Of::Distance(i, j) => (length, 1.0, Question::Distance(i, j)),
-            Of::LatticeConstant => {
-                // of the cubic cell where there is one, else of the whole cell along its first vector
-                let types = self.atoms.types.clone();
-                let crystal = self.point().crystal(&types).map_err(failed)?;
-                let edge = self.state.cell.basis()[0].iter().map(|x| x * x).sum::<f64>().sqrt();
-                let times = crystal.cubic.map_or(1.0, |(_, a)| (edge / a).round().max(1.0));
-                return Ok((name, length.into(), 1.0 / times, Question::Edge(0)));
-            }
+            Of::Distance(..) => (length, 1.0),
         };
-        Ok((name, unit.into(), factor, outcome))
+        let types = self.atoms.types.clone();
+        let (outcome, factor) = question(of, &mut self.point(), &types).map_err(failed)?;
+        Ok((of.name(), unit.into(), shown * factor, outcome))
     }
 
     /// A sorted table.
@@ -226,6 +219,28 @@ impl Ready<'_> {
         }
         if drawn { self.results.picture("sensitivity", &figure) } else { Ok(()) }
     }
+}
+
+/// A result in the library's terms, and what that is to be multiplied by.
+pub(in crate::cli) fn question(
+    of: Of,
+    point: &mut Point,
+    types: &[u32],
+) -> Result<(Question, f64), ResponseError> {
+    Ok(match of {
+        Of::Energy => (Question::Energy, 1.0),
+        Of::Pressure => (Question::Pressure, 1.0),
+        Of::Elastic(a, b) => (Question::Elastic(a, b), 1.0),
+        Of::Frequency(k) => (Question::Frequency(k), 1.0),
+        Of::Distance(i, j) => (Question::Distance(i, j), 1.0),
+        Of::LatticeConstant => {
+            // of the cubic cell where there is one, else of the whole cell along its first vector
+            let crystal = point.crystal(types)?;
+            let edge = point.state.cell.basis()[0].iter().map(|x| x * x).sum::<f64>().sqrt();
+            let times = crystal.cubic.map_or(1.0, |(_, a)| (edge / a).round().max(1.0));
+            (Question::Edge(0), 1.0 / times)
+        }
+    })
 }
 
 /// Those that do most come first.

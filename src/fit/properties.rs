@@ -1,0 +1,73 @@
+//! Results at rest: energies, lattice and elastic constants, frequencies, distances.
+
+use super::target::{Found, Known, Target};
+use super::{FitError, System};
+use crate::forces::Evaluator;
+use crate::response::rest::Rest;
+use crate::response::sensitivity::Outcome;
+use crate::response::{Point, ResponseError};
+use crate::system::State;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Results of one system at rest. Their derivatives are those of [`Point::sensitivity`]: by the implicit function theorem, not
+/// through the steps of the minimiser.
+pub struct Properties {
+    evaluator: Evaluator,
+    start: State,
+    masses: Vec<f64>,
+    rest: Rest,
+    of: Vec<(Outcome, f64)>,
+    known: Vec<Known>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Properties {
+    /// Results (each with a factor) of what comes to rest from a start, and what is known of them.
+    pub fn new(
+        evaluator: Evaluator,
+        start: State,
+        masses: Vec<f64>,
+        rest: Rest,
+        of: Vec<(Outcome, f64)>,
+        known: Vec<Known>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        Self { evaluator, start, masses, rest, of, known, stop }
+    }
+}
+
+impl Target for Properties {
+    fn known(&self) -> &[Known] {
+        &self.known
+    }
+    fn find(&mut self, numbers: &[f64], slopes: bool) -> Result<Found, FitError> {
+        System::set(std::slice::from_mut(&mut self.evaluator), numbers)?;
+        // (from the same start, so that the results are functions of the parameters)
+        let mut state = self.start.clone();
+        let stop = &self.stop;
+        let watch = &mut |_| match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let failed = |e: ResponseError| match e {
+            ResponseError::Interrupted => FitError::Interrupted,
+            e => FitError::Nowhere(e.to_string()),
+        };
+        self.rest.settle(&mut self.evaluator, &mut state, &self.masses, watch).map_err(failed)?;
+        let mut point = Point::new(&mut self.evaluator, &state, &self.masses);
+        let mut found = Found::default();
+        for (outcome, factor) in &self.of {
+            let value = if slopes {
+                let result = point.sensitivity(outcome).map_err(failed)?;
+                found.slopes.push(result.slopes.iter().map(|s| factor * s.slope).collect());
+                result.value
+            } else {
+                point.outcome(outcome).map_err(failed)?
+            };
+            found.values.push(factor * value);
+        }
+        Ok(found)
+    }
+}
