@@ -37,6 +37,13 @@ struct New {
     atom_energies: Located<Vec<(String, f64)>>,
 }
 
+impl Neural {
+    /// Whether it comes from no files.
+    pub fn is_new(&self) -> bool {
+        self.folder.is_none()
+    }
+}
+
 /// Keys of new networks, which make no sense beside a folder.
 const OF_NEW: [&str; 8] =
     ["cutoff", "cutoff-function", "inner", "radial", "zetas", "hidden", "activation", "atom-energies"];
@@ -255,13 +262,8 @@ fn fresh(
     let found = neural::statistics(&network, &of_type, &model.atoms, [here]);
     let found = found
         .map_err(|e| model.document.report(Diagnostic::error(e.to_string()).at(cutoff.place.clone(), "")))?;
-    network.statistics = found.into_iter().map(with_spread).collect();
+    network.statistics = found.into_iter().map(Statistics::spread).collect();
     Ok(Potential { network, weights })
-}
-
-/// The same with a standard deviation that can be divided by: in a crystal, all atoms are alike.
-fn with_spread(s: Statistics) -> Statistics {
-    Statistics { sigma: s.sigma.max(0.05 * s.mean.abs()).max(1e-3), ..s }
 }
 
 /// Weights from a normal distribution whose variance is one over the number of inputs; biases are zero.
