@@ -267,7 +267,10 @@ impl Run<'_> {
     }
 
     /// Takes the steps and shows the states that are seen, with their energies and virial; where it ends.
-    pub(super) fn visit(
+    ///
+    /// # Errors
+    /// A run that breaks down; those of `look`.
+    pub fn visit(
         self,
         when: When,
         look: &mut dyn FnMut(usize, &mut Evaluator, &State, &Forces) -> Result<(), GradientError>,

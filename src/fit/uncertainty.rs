@@ -28,6 +28,11 @@ const FLAT: f64 = 1e-12;
 const PART: f64 = 0.1;
 
 impl Uncertainty {
+    /// Of parameters whose errors were not computed.
+    pub fn unknown(parameters: usize) -> Self {
+        let errors = vec![Some(f64::NAN); parameters];
+        Self { errors, correlations: DMatrix::zeros(0, 0), reduced: f64::NAN, undetermined: Vec::new() }
+    }
     /// At a minimum `u`, with the matrix there and the [noise](Problem::noise); `squares` and `count` are χ² and the number of
     /// the data.
     pub fn new(

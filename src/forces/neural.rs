@@ -51,6 +51,28 @@ pub fn network_of(term: &dyn Term) -> Option<(&Network, &[f64])> {
     Some((&entry.law().network, term.parameters().values()))
 }
 
+/// What is known of the symmetry functions of a term, if it is a network, in some configurations of the same atoms.
+///
+/// # Errors
+/// Where there can be no list of neighbours.
+pub fn statistics_of<'a>(
+    term: &dyn Term,
+    atoms: &Atoms,
+    configurations: impl IntoIterator<Item = (&'a Cell, &'a Positions)>,
+) -> Result<Option<Vec<Statistics>>, NeighborError> {
+    let Some(entry) = (term as &dyn Any).downcast_ref::<Entry<NeuralLaw>>() else { return Ok(None) };
+    let NeuralLaw { network, elements, .. } = entry.law();
+    statistics(network, elements, atoms, configurations).map(Some)
+}
+
+/// The same network with its functions scaled by other statistics; nothing if the term is none.
+pub fn rescaled(term: &dyn Term, statistics: Vec<Statistics>) -> Option<Box<dyn Term>> {
+    let entry = (term as &dyn Any).downcast_ref::<Entry<NeuralLaw>>()?;
+    let NeuralLaw { network, elements, .. } = entry.law();
+    let network = Network { statistics, ..network.clone() };
+    Some(self::term(term.name(), network, term.parameters().values(), elements.clone()))
+}
+
 impl NeuralLaw {
     /// For types of atoms of these elements.
     pub fn new(network: &Network, elements: Vec<usize>) -> Self {

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 pub struct Neural {
     /// A folder of files, and their units of length and energy.
     folder: Option<(Located<PathBuf>, f64, f64)>,
-    new: New,
+    new: Option<New>,
 }
 
 /// A new network.
@@ -35,6 +35,13 @@ struct New {
     hidden: Vec<usize>,
     activation: Activation,
     atom_energies: Located<Vec<(String, f64)>>,
+}
+
+impl Neural {
+    /// Whether it comes from no files.
+    pub fn is_new(&self) -> bool {
+        self.folder.is_none()
+    }
 }
 
 /// Keys of new networks, which make no sense beside a folder.
@@ -55,39 +62,18 @@ pub(super) fn read(t: &Section) -> Result<Neural, Reported> {
     let energy = quantity(Dimension::ENERGY);
     let energy_unit =
         t.read("energy-unit", energy.range(Range::Positive), "of the files, such as \"1 Ha\"").optional();
-    let cutoff = t.read("cutoff", length(), "of all symmetry functions of a new network").optional();
-    let kinds = CutoffKind::ALL.map(|(kind, name)| (name, kind));
-    let ending = t.read("cutoff-function", one_of(kinds), "how they end").or(CutoffKind::Poly2);
-    let inner = quantity(Dimension::LENGTH).range(Range::NonNegative);
-    let inner = t.read("inner", inner, "where the cut-off function begins to fall").or(0.0);
-    let radial = integer().at_least(1).at_most(100);
-    let radial = t.read("radial", radial, "radial functions for each pair of elements").or(8);
-    let zeta = float().range(Range::Within(1.0, MAX_ZETA));
-    let zetas =
-        t.read("zetas", list(zeta), "sharpness of the angular functions, each with lambda = 1 and -1");
-    let zetas = zetas.or(vec![1.0, 4.0, 16.0]);
-    let hidden = list(integer().at_least(1).at_most(1000)).at_least(1);
-    let hidden = t.read("hidden", hidden, "nodes of each hidden layer").or(vec![15, 15]);
-    let activations = Activation::ALL.map(|(activation, name, _)| (name, activation));
-    let activation = t.read("activation", one_of(activations), "of the hidden nodes").or(Activation::Tanh);
-    let free = map(quantity(Dimension::ENERGY));
-    let free =
-        t.read("atom-energies", free, "energies of free atoms by element, which are added").or(Vec::new());
-    let (folder, length_unit, energy_unit, cutoff) = (folder?, length_unit?, energy_unit?, cutoff?);
-    let new = New {
-        ending: *ending?,
-        inner: inner?,
-        radial: *radial? as usize,
-        zetas: zetas?.value,
-        hidden: hidden?.value.into_iter().map(|n| n as usize).collect(),
-        activation: *activation?,
-        atom_energies: free?,
-        cutoff,
-    };
+    // (beside a folder nothing of a new network has a default)
+    let read = matches!(folder, Ok(Some(_))) && !OF_NEW.iter().any(|key| t.has(key));
+    let new = if read && !t.document().is_survey() { Ok(None) } else { new(t).map(Some) };
+    let (folder, length_unit, energy_unit, new) = (folder?, length_unit?, energy_unit?, new?);
     let folder = match folder {
         None => {
             let message = "a network needs `folder` with its files, or the `cutoff` of a new one";
-            refuse(t, new.cutoff.is_none().then(|| message.to_owned()), t.place())?;
+            refuse(
+                t,
+                new.as_ref().is_some_and(|n| n.cutoff.is_none()).then(|| message.to_owned()),
+                t.place(),
+            )?;
             for unit in [&length_unit, &energy_unit].into_iter().flatten() {
                 refuse(
                     t,
@@ -117,6 +103,39 @@ pub(super) fn read(t: &Section) -> Result<Neural, Reported> {
     Ok(Neural { folder, new })
 }
 
+/// Reads what a new network is made of.
+fn new(t: &Section) -> Result<New, Reported> {
+    let length = || quantity(Dimension::LENGTH).range(Range::Positive);
+    let cutoff = t.read("cutoff", length(), "of all symmetry functions of a new network").optional();
+    let kinds = CutoffKind::ALL.map(|(kind, name)| (name, kind));
+    let ending = t.read("cutoff-function", one_of(kinds), "how they end").or(CutoffKind::Poly2);
+    let inner = quantity(Dimension::LENGTH).range(Range::NonNegative);
+    let inner = t.read("inner", inner, "where the cut-off function begins to fall").or(0.0);
+    let radial = integer().at_least(1).at_most(100);
+    let radial = t.read("radial", radial, "radial functions for each pair of elements").or(8);
+    let zeta = float().range(Range::Within(1.0, MAX_ZETA));
+    let zetas =
+        t.read("zetas", list(zeta), "sharpness of the angular functions, each with lambda = 1 and -1");
+    let zetas = zetas.or(vec![1.0, 4.0, 16.0]);
+    let hidden = list(integer().at_least(1).at_most(1000)).at_least(1);
+    let hidden = t.read("hidden", hidden, "nodes of each hidden layer").or(vec![15, 15]);
+    let activations = Activation::ALL.map(|(activation, name, _)| (name, activation));
+    let activation = t.read("activation", one_of(activations), "of the hidden nodes").or(Activation::Tanh);
+    let free = map(quantity(Dimension::ENERGY));
+    let free =
+        t.read("atom-energies", free, "energies of free atoms by element, which are added").or(Vec::new());
+    Ok(New {
+        ending: *ending?,
+        inner: inner?,
+        radial: *radial? as usize,
+        zetas: zetas?.value,
+        hidden: hidden?.value.into_iter().map(|n| n as usize).collect(),
+        activation: *activation?,
+        atom_energies: free?,
+        cutoff: cutoff?,
+    })
+}
+
 /// Makes the term.
 pub(super) fn build(
     model: &Model,
@@ -129,13 +148,17 @@ pub(super) fn build(
     let symbols: Vec<&str> = (raw.types.iter())
         .map(|(name, t)| t.element.as_ref().map_or(name.value.as_str(), |e| e.value.as_str()))
         .collect();
-    let potential = match &keys.folder {
-        Some((folder, length, energy)) => {
+    let potential = match (&keys.folder, &keys.new) {
+        (Some((folder, length, energy)), _) => {
             is_folder(model, folder)?;
             n2p2::read(&folder.value, *length, *energy)
                 .map_err(|e| model.document.report(of_file(&e, &folder.place)))?
         }
-        None => fresh(model, raw, energy, &keys.new, &symbols)?,
+        (None, Some(new)) => fresh(model, raw, energy, new, &symbols)?,
+        (None, None) => {
+            let diagnostic = Diagnostic::error("a network needs a `folder`, or the `cutoff` of a new one");
+            return Err(model.document.report(diagnostic.at(energy.place.clone(), "")));
+        }
     };
     let known = &potential.network.elements;
     let mut elements = Vec::new();
@@ -255,13 +278,8 @@ fn fresh(
     let found = neural::statistics(&network, &of_type, &model.atoms, [here]);
     let found = found
         .map_err(|e| model.document.report(Diagnostic::error(e.to_string()).at(cutoff.place.clone(), "")))?;
-    network.statistics = found.into_iter().map(with_spread).collect();
+    network.statistics = found.into_iter().map(Statistics::spread).collect();
     Ok(Potential { network, weights })
-}
-
-/// The same with a standard deviation that can be divided by: in a crystal, all atoms are alike.
-fn with_spread(s: Statistics) -> Statistics {
-    Statistics { sigma: s.sigma.max(0.05 * s.mean.abs()).max(1e-3), ..s }
 }
 
 /// Weights from a normal distribution whose variance is one over the number of inputs; biases are zero.

@@ -10,6 +10,7 @@ use crate::autodiff::Richardson;
 use crate::catalog::Catalog;
 use crate::fit::optimize::{Objective, Optimizer};
 use crate::fit::{Compared, FitError, Problem, Sample, Totals, Transform, Uncertainty, shuffled};
+use crate::formats::n2p2;
 use crate::input::fit::Fit as Settings;
 use crate::input::plan::Plan;
 use crate::input::reader::{Kind, quantity};
@@ -20,13 +21,14 @@ use crate::plot::{Figure, Panel, Series};
 use crate::run::files;
 use crate::units::UnitSystem;
 use clap::Args;
+use potentials::many_body::neural::Network;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use subject::Subject;
+use subject::{Subject, networks};
 
 #[derive(Args)]
 pub(super) struct Fit {
@@ -53,6 +55,10 @@ pub(super) struct Fit {
 
 /// How often what a fit goes on from is written.
 const SAVED_EVERY: Duration = Duration::from_secs(5);
+/// How many free parameters Levenberg–Marquardt may have.
+const MOST_BY_MATRIX: usize = 500;
+/// How many are told one by one, with standard errors.
+const FEW: usize = 60;
 /// Correlations that are told.
 const CORRELATED: f64 = 0.95;
 
@@ -136,21 +142,25 @@ impl Fit {
             return Err(Failure::wrong("no number is free").with_help(help));
         }
         let again = || self.input.plan(catalog, true);
-        let main = Subject { plan, fit: settings, again: &again, quiet: self.how.quiet, stop };
+        let other = |path: &Path| {
+            Plan::read(path, &[], catalog)
+                .map_err(|found| Failure { status: 2, message: found.render(super::colored()) })
+        };
+        let (quiet, other) = (self.how.quiet, &other);
+        let scaling = Default::default;
+        let main = Subject { plan, fit: settings, again: &again, quiet, stop, other, scaling: scaling() };
         main.add(&mut problem, settings)?;
         for path in &settings.with {
-            let again = || {
-                Plan::read(path, &[], catalog)
-                    .map_err(|found| Failure { status: 2, message: found.render(super::colored()) })
-            };
+            let again = || other(path);
             let mut plan = again()?;
             let Some(fit) = plan.fit.take() else {
                 let message = format!("{} says nothing of a fit", path.display());
                 let help = "what is known of its system stands in its `[fit]`: see docs/fit.md";
                 return Err(Failure::wrong(message).with_help(help));
             };
-            let other = Subject { plan: &plan, fit: &fit, again: &again, quiet: self.how.quiet, stop };
-            other.add(&mut problem, settings)?;
+            let subject =
+                Subject { plan: &plan, fit: &fit, again: &again, quiet, stop, other, scaling: scaling() };
+            subject.add(&mut problem, settings)?;
         }
         for system in &mut problem.systems {
             system.columns.resize(problem.free.len(), Vec::new());
@@ -163,6 +173,12 @@ impl Fit {
             return Err(Failure::wrong("all configurations are held out: there is nothing to fit to"));
         }
         problem.training = training;
+        let many = problem.free.len();
+        if settings.optimizer.wants_matrix() && many > MOST_BY_MATRIX {
+            let message = format!("{many} free parameters are too many for levenberg-marquardt");
+            return Err(Failure::wrong(message)
+                .with_help("write `optimizer.adam = {}` or `optimizer.l-bfgs = {}` in [fit]"));
+        }
         if settings.optimizer.wants_matrix() && problem.aims.iter().any(|a| !a.target.is_linear()) {
             let message = "levenberg-marquardt needs the derivatives of every number, and a trajectory has them as a whole only";
             return Err(Failure::wrong(message)
@@ -210,7 +226,7 @@ impl Fit {
         let count = start.count as f64;
         if now.rows.is_empty() {
             let hold_out = hold_out(&mut problem, &now.u, &held)?;
-            let (loss, values) = (start.loss(), problem.values(&now.u));
+            let (loss, values) = (start.loss(), told(&problem, &now.u));
             now.rows.push(Row { loss, hold_out, gradient: f64::NAN, moved: 0.0, values });
         }
         let (clock, mut written) = (Instant::now(), Instant::now());
@@ -237,7 +253,7 @@ impl Fit {
             let asked = now.done || (done(&now) + 1).is_multiple_of(each as u64);
             let hold_out = if asked { hold_out(&mut problem, &now.u, &held)? } else { None };
             let loss = 2.0 * made.value / count;
-            let values = problem.values(&now.u);
+            let values = told(&problem, &now.u);
             now.rows.push(Row { loss, hold_out, gradient: made.gradient, moved: made.moved, values });
             progress.update(done(&now), || format!("loss {loss:.4e}"));
             if written.elapsed() >= SAVED_EVERY {
@@ -250,15 +266,18 @@ impl Fit {
         // (what was asked to stop did: the rest is short)
         stop.store(false, Ordering::Relaxed);
 
-        let normal = problem.normal(&now.u).map_err(failed)?;
-        let noise = problem.noise(&now.u).map_err(failed)?;
         let aims = problem.aims(&now.u).map_err(failed)?;
         let mut totals = problem.totals(&now.u, &training).map_err(failed)?;
         let last: Vec<f64> = aims.iter().map(|(_, x)| *x).collect();
         totals.add(&problem.compared_totals(&last));
         let (squares, numbers) = (totals.squares, totals.count);
-        let known =
-            Uncertainty::new(&problem, &now.u, &normal, &noise, squares, numbers, settings.scale_errors);
+        let known = if problem.free.len() <= FEW {
+            let normal = problem.normal(&now.u).map_err(failed)?;
+            let noise = problem.noise(&now.u).map_err(failed)?;
+            Uncertainty::new(&problem, &now.u, &normal, &noise, squares, numbers, settings.scale_errors)
+        } else {
+            Uncertainty::unknown(problem.free.len())
+        };
         let reduced = plan.units == UnitSystem::Lj;
         let mut report =
             Report { problem: &mut problem, now: &now, known: &known, results: &mut results, reduced };
@@ -267,7 +286,7 @@ impl Fit {
             report.text(&self.input.input.display().to_string(), [start, totals], [&training, &held])?;
         report.results.text += &text;
         report.aims(&plan.title, &aims)?;
-        self.fitted(catalog, settings, &problem, &now.u, &mut results)?;
+        self.fitted(catalog, settings, &mut problem, &now.u, &mut results)?;
         results.told()?;
         if !quiet && !now.done {
             say(&self.how_to_go_on(&results))?;
@@ -280,7 +299,7 @@ impl Fit {
         &self,
         catalog: &Catalog,
         settings: &Settings,
-        problem: &Problem,
+        problem: &mut Problem,
         u: &[f64],
         results: &mut Results,
     ) -> Result<(), Failure> {
@@ -297,6 +316,23 @@ impl Fit {
                 set.push((key.clone(), quantity(*dimension).echo(&x, units)));
             }
         }
+        for potential in networks(problem, u)? {
+            let folder = results.folder.join("neural");
+            n2p2::write(&folder, &potential)
+                .map_err(|e| Failure::failed(format!("cannot write into {}: {e}", folder.display())))?;
+            results.files.push("neural/*".into());
+            let folder = std::path::absolute(&folder).unwrap_or(folder);
+            let Network { length_unit, energy_unit, .. } = potential.network;
+            let [length, energy] = match units {
+                UnitSystem::Lj => ["", ""],
+                _ => [" nm", " kJ/mol"],
+            };
+            let table = format!(
+                "{{ folder = {:?}, length-unit = \"{length_unit}{length}\", energy-unit = \"{energy_unit}{energy}\" }}",
+                folder.display().to_string()
+            );
+            set.push(("many-body.neural".into(), table));
+        }
         let plan = self.input.plan_of(&set, catalog, true)?;
         results.write("fitted.toml", |out| out.write_all(plan.echo.as_bytes()))
     }
@@ -312,6 +348,11 @@ impl Fit {
         }
         line + " --resume\n"
     }
+}
+
+/// The parameters that stand in the table of steps.
+fn told(problem: &Problem, u: &[f64]) -> Vec<f64> {
+    if problem.free.len() <= FEW { problem.values(u) } else { Vec::new() }
 }
 
 fn tell_unless(quiet: bool, text: &str) {
@@ -473,7 +514,8 @@ impl Report<'_> {
         let Saved { rows, u, .. } = self.now;
         let names: Vec<String> = self.problem.free.iter().map(|p| p.name.clone()).collect();
         let fixed = ["step", "loss", "hold-out", "gradient", "moved"].map(String::from);
-        let header: Vec<String> = fixed.into_iter().chain(names.iter().cloned()).collect();
+        let few = names.len() <= FEW;
+        let header: Vec<String> = fixed.into_iter().chain(names.iter().filter(|_| few).cloned()).collect();
         let number = |x: f64| if x.is_nan() { String::new() } else { exact(x) };
         let lines = rows.iter().enumerate().map(|(k, row)| {
             let mut line = vec![k.to_string(), exact(row.loss), row.hold_out.map_or(String::new(), exact)];
@@ -490,13 +532,15 @@ impl Report<'_> {
             vec![p.name.clone(), exact(p.start), exact(x), error.map_or(String::new(), exact), bound]
         });
         self.results.csv("parameters.csv", &header, &lines.collect::<Vec<_>>())?;
-        let header: Vec<String> = [String::new()].into_iter().chain(names.iter().cloned()).collect();
-        let line = |(k, name): (usize, &String)| {
-            let row = self.known.correlations.row(k);
-            [name.clone()].into_iter().chain(row.iter().map(|&c| number(c))).collect::<Vec<_>>()
-        };
-        let lines: Vec<Vec<String>> = names.iter().enumerate().map(line).collect();
-        self.results.csv("correlations.csv", &header, &lines)?;
+        if few {
+            let header: Vec<String> = [String::new()].into_iter().chain(names.iter().cloned()).collect();
+            let line = |(k, name): (usize, &String)| {
+                let row = self.known.correlations.row(k);
+                [name.clone()].into_iter().chain(row.iter().map(|&c| number(c))).collect::<Vec<_>>()
+            };
+            let lines: Vec<Vec<String>> = names.iter().enumerate().map(line).collect();
+            self.results.csv("correlations.csv", &header, &lines)?;
+        }
 
         let step: Vec<f64> = (0..rows.len()).map(|k| k as f64).collect();
         let loss: Vec<f64> = rows.iter().map(|r| r.loss).collect();
@@ -509,13 +553,15 @@ impl Report<'_> {
             panel = panel.series(Series::new("held out", at, of));
         }
         let mut relative = Panel::new("parameter / start", "").weight(1.5);
-        for (k, p) in self.problem.free.iter().enumerate().filter(|(_, p)| p.start != 0.0).take(14) {
+        let drawn = if few { 14 } else { 0 };
+        for (k, p) in self.problem.free.iter().enumerate().filter(|(_, p)| p.start != 0.0).take(drawn) {
             let curve: Vec<f64> = rows.iter().map(|r| r.values[k] / p.start).collect();
             relative = relative.series(Series::new(p.name.clone(), &step[..], curve));
         }
         // (a loss of nothing has no logarithm)
         if loss.iter().any(|x| *x > 0.0) {
-            let figure = Figure::new(format!("Fit: {title}"), "step", "").panel(panel).panel(relative);
+            let figure = Figure::new(format!("Fit: {title}"), "step", "").panel(panel);
+            let figure = if few { figure.panel(relative) } else { figure };
             self.results.picture("loss", &figure)?;
         }
         self.parity(title, sets)
@@ -576,6 +622,13 @@ impl Report<'_> {
         Ok(())
     }
 
+    /// The standard deviation of the components of forces in the data.
+    fn spread(&self, set: &[usize]) -> f64 {
+        let forces = set.iter().filter_map(|&k| self.problem.samples[k].forces.as_ref());
+        let all: Vec<f64> = forces.flatten().flatten().copied().collect();
+        moments(&all).map_or(0.0, |(_, deviation)| deviation)
+    }
+
     /// What is said.
     fn text(
         &mut self,
@@ -604,7 +657,11 @@ impl Report<'_> {
             };
             lines.push(vec![p.name.clone(), significant(p.start, 8), significant(*x, 8), error]);
         }
-        text += &table(&lines, &[1, 2, 3]);
+        if lines.len() <= FEW + 1 {
+            text += &table(&lines, &[1, 2, 3]);
+        } else {
+            text += "  (so many parameters stand in parameters.csv, without standard errors)\n";
+        }
         let mut lines =
             vec![vec![String::from("root mean square difference"), "start".into(), "fitted".into()]];
         let held_out = match held.is_empty() {
@@ -623,6 +680,14 @@ impl Report<'_> {
                     [name].into_iter().chain(columns.into_iter().map(Option::unwrap_or_default)).collect(),
                 );
             }
+        }
+        let spreads = [training, training, held].map(|set| self.spread(set));
+        if spreads[0] > 0.0 {
+            let part = |(t, spread): (Totals, f64)| {
+                t.roots()[1].map_or(String::new(), |x| significant(100.0 * x / spread, 3))
+            };
+            let each = [start, end, held_out].into_iter().zip(spreads).map(part);
+            lines.push(["the same, in % of the forces' spread".to_owned()].into_iter().chain(each).collect());
         }
         let losses = [start, end, held_out]
             .map(|t| if t.count > 0 { significant(t.loss(), 4) } else { String::new() });

@@ -3,16 +3,18 @@
 use super::super::response::sensitivity::question;
 use super::super::{Failure, tell};
 use super::failed;
-use crate::adjoint::Thermal;
+use crate::adjoint::GradientError;
+use crate::adjoint::{Run, Thermal, When};
 use crate::fit::averages::{Averages, Drawing, MakeIntegrator};
 use crate::fit::data::Reading;
 use crate::fit::properties::Properties;
 use crate::fit::target::{Known, Target};
 use crate::fit::trajectory::Trajectory;
-use crate::fit::{Aim, Free, Problem, System};
-use crate::forces::{Evaluator, Precision, parameter_names};
+use crate::fit::{Aim, Free, Problem, Sample, System};
+use crate::forces::{Evaluator, Precision, neural, parameter_names};
+use crate::formats::n2p2::Potential;
 use crate::formats::{Format, FrameUnits, frames};
-use crate::input::fit::{Ensemble, Fit as Settings, Trajectory as Frames};
+use crate::input::fit::{Data, Ensemble, Fit as Settings, Source, Trajectory as Frames};
 use crate::input::plan::{Plan, Task};
 use crate::input::response::Outcome;
 use crate::observe::progress::Mode;
@@ -20,10 +22,13 @@ use crate::response::Point;
 use crate::response::rest::Rest;
 use crate::run::{LastStage, integrator};
 use crate::units::UnitSystem;
+use potentials::many_body::neural::Statistics;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::BufReader;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An input whose `[fit]` tells something.
 pub(super) struct Subject<'a> {
@@ -33,6 +38,10 @@ pub(super) struct Subject<'a> {
     pub again: &'a dyn Fn() -> Result<Plan, Failure>,
     pub quiet: bool,
     pub stop: &'a Arc<AtomicBool>,
+    /// Reads another input.
+    pub other: &'a dyn Fn(&Path) -> Result<Plan, Failure>,
+    /// What new networks' functions are scaled by, term after term.
+    pub scaling: RefCell<Vec<Option<Vec<Statistics>>>>,
 }
 
 impl Subject<'_> {
@@ -42,6 +51,9 @@ impl Subject<'_> {
         let before = problem.samples.len();
         self.samples(problem, system)?;
         let samples = problem.samples.len() - before;
+        if self.fit.new_network {
+            self.scale(&problem.samples[before..])?;
+        }
         let evaluators = match samples {
             0 => Vec::new(),
             some => self.evaluators(some)?,
@@ -84,7 +96,8 @@ impl Subject<'_> {
         let atoms: Vec<Vec<String>> = (0..plan.atoms.len()).map(names).collect();
         for data in &self.fit.data {
             let offset = data.offset.then(|| {
-                let stem = data.file.file_stem().unwrap_or_default().to_string_lossy();
+                let (Source::File(path) | Source::Run(path)) = &data.source;
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
                 problem.free.push(Free::new(format!("offset.{stem}"), 0.0, false));
                 problem.free.len() - 1
             });
@@ -99,8 +112,84 @@ impl Subject<'_> {
                 weight: data.weight,
                 offset,
             };
-            problem.samples.extend(reading.file(&data.file).map_err(failed)?);
+            match &data.source {
+                Source::File(file) => problem.samples.extend(reading.file(file).map_err(failed)?),
+                Source::Run(input) => problem.samples.extend(self.run(input, data, system, offset)?),
+            }
         }
+        Ok(())
+    }
+
+    /// States of the last stage of another input, with its energy.
+    fn run(
+        &self,
+        input: &Path,
+        data: &Data,
+        system: usize,
+        offset: Option<usize>,
+    ) -> Result<Vec<Sample>, Failure> {
+        let mut plan = (self.other)(input)?;
+        plan.setup.method.precision = Precision::Double;
+        let wrong = |e: String| Failure::wrong(format!("{}: {e}", input.display()));
+        let kinds = |plan: &Plan| -> Vec<String> {
+            plan.atoms.types.iter().map(|&t| plan.atoms.type_names[t as usize].clone()).collect()
+        };
+        if kinds(&plan) != kinds(self.plan) {
+            return Err(wrong("its atoms are not those of the input that learns from it".into()));
+        }
+        let boltzmann = plan.boltzmann;
+        let mode = if self.quiet { Mode::Quiet } else { Mode::Auto };
+        let mut last = LastStage::reach(plan, mode).map_err(|e| wrong(e.to_string()))?;
+        let steps = last.stage.steps as usize;
+        let when = When::Every { from: data.every, every: data.every };
+        let run = Run {
+            evaluator: &mut last.evaluator,
+            integrator: last.integrator,
+            masses: &last.atoms.masses,
+            start: last.state,
+            steps,
+            thermal: Thermal { freedom: last.freedom, boltzmann },
+        };
+        let mut samples = Vec::new();
+        let stop = self.stop;
+        run.visit(when, &mut |_, _, state, forces| {
+            let volume = state.cell.volume().filter(|_| state.cell.periodic() == [true; 3]);
+            samples.push(Sample {
+                system,
+                cell: state.cell.clone(),
+                positions: state.positions.clone(),
+                energy: Some(forces.energy()),
+                offset,
+                forces: Some(forces.forces.clone()),
+                stress: volume.map(|v| forces.virial.map(|w| -w / v)),
+                uncertainties: data.uncertainties,
+                weight: data.weight,
+            });
+            match stop.load(Ordering::Relaxed) {
+                true => Err(GradientError::Interrupted),
+                false => Ok(()),
+            }
+        })
+        .map_err(|e| Failure::failed(format!("{}: {e}", input.display())))?;
+        if samples.is_empty() {
+            return Err(wrong(format!("its last stage has {steps} steps: no state is taken")));
+        }
+        Ok(samples)
+    }
+
+    /// New networks' functions are scaled by what they are in the data.
+    fn scale(&self, samples: &[Sample]) -> Result<(), Failure> {
+        if samples.is_empty() {
+            return Ok(());
+        }
+        let atoms = &self.plan.atoms;
+        let mut all = Vec::new();
+        for term in &self.plan.setup.terms {
+            let configurations = samples.iter().map(|s| (&s.cell, &s.positions));
+            let found = neural::statistics_of(&**term, atoms, configurations).map_err(Failure::wrong)?;
+            all.push(found.map(|all| all.into_iter().map(Statistics::spread).collect()));
+        }
+        *self.scaling.borrow_mut() = all;
         Ok(())
     }
 
@@ -108,6 +197,11 @@ impl Subject<'_> {
     fn exact(&self) -> Result<Plan, Failure> {
         let mut plan = (self.again)()?;
         plan.setup.method.precision = Precision::Double;
+        for (term, scaling) in plan.setup.terms.iter_mut().zip(&*self.scaling.borrow()) {
+            if let Some(term_scaled) = scaling.clone().and_then(|s| neural::rescaled(&**term, s)) {
+                *term = term_scaled;
+            }
+        }
         Ok(plan)
     }
     fn evaluator(&self) -> Result<Evaluator, Failure> {
@@ -231,4 +325,17 @@ impl Subject<'_> {
         let stop = self.stop.clone();
         Ok(Trajectory::new(last.evaluator, integrator, masses, last.state, thermal, every, all, known, stop))
     }
+}
+
+/// The networks among a fitted system's terms, with the weights that they have now.
+pub(super) fn networks(problem: &mut Problem, u: &[f64]) -> Result<Vec<Potential>, Failure> {
+    let values = problem.values(u);
+    let numbers = problem.numbers(0, &values);
+    let evaluators = &mut problem.systems[0].evaluators;
+    System::set(evaluators, &numbers).map_err(failed)?;
+    let terms = evaluators.first().map_or(&[][..], |e| e.terms());
+    let found = terms.iter().filter_map(|t| neural::network_of(&**t));
+    Ok(found
+        .map(|(network, weights)| Potential { network: network.clone(), weights: weights.to_vec() })
+        .collect())
 }

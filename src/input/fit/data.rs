@@ -3,6 +3,7 @@
 use super::super::reader::{
     Located, Reported, Section, boolean, float, integer, one_of, path, quantity, text,
 };
+use super::super::report::Diagnostic;
 use super::targets::there_is;
 use crate::fit::Uncertainties;
 use crate::fit::data::Names;
@@ -13,8 +14,8 @@ use std::path::PathBuf;
 /// `[[fit.data]]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
-    /// The file.
-    pub file: PathBuf,
+    /// Where they come from.
+    pub source: Source,
     /// What numbers are called.
     pub names: Names,
     /// Their units.
@@ -29,10 +30,26 @@ pub struct Data {
     pub offset: bool,
 }
 
+/// Where configurations come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// Extended XYZ.
+    File(PathBuf),
+    /// The last stage of another input, with that one's energy.
+    Run(PathBuf),
+}
+
 /// Reads one.
 pub(super) fn read(t: Section, units: UnitSystem) -> Result<Data, Reported> {
     let lj = units == UnitSystem::Lj;
-    let file = t.read("file", path(), "extended XYZ with energies, forces or stresses").required();
+    let file = t.read("file", path(), "extended XYZ with energies, forces or stresses").optional();
+    let run = t
+        .read(
+            "run",
+            path(),
+            "instead of a file, an input: its stages are carried out, and states of the last one are taken with its energy",
+        )
+        .optional();
     let known = UnitSystem::ALL.map(|(name, units)| (name, units));
     let usual = if lj { UnitSystem::Lj } else { UnitSystem::Metal };
     let data_units = t
@@ -42,7 +59,8 @@ pub(super) fn read(t: Section, units: UnitSystem) -> Result<Data, Reported> {
             "of its lengths and energies: metal is A and eV, real A and kcal/mol, md nm and kJ/mol",
         )
         .or(usual);
-    let every = t.read("every", integer().at_least(1), "every how manyth frame is taken").or(1);
+    let every =
+        t.read("every", integer().at_least(1), "every how manyth frame is taken, or step of a run").or(1);
     let weight =
         t.read("weight", float().range(Range::Positive), "how many times each configuration counts").or(1.0);
     let name = |key, doc| t.read(key, text(), doc).optional();
@@ -69,7 +87,20 @@ pub(super) fn read(t: Section, units: UnitSystem) -> Result<Data, Reported> {
             "whether energies have a zero of their own: a constant is fitted with them",
         )
         .or(false);
-    let file = file.and_then(|f| there_is(&t, f));
+    let source = file.and_then(|file| match (file, run?) {
+        (Some(file), _) if t.document().is_survey() => Ok(Source::File(file.value)),
+        (Some(file), None) => Ok(Source::File(there_is(&t, file)?.value)),
+        (None, Some(run)) => Ok(Source::Run(there_is(&t, run)?.value)),
+        (Some(_), Some(run)) => {
+            let diagnostic = Diagnostic::error("configurations are from a file or from a run, not from both");
+            Err(t.report(diagnostic.at(run.place, "").help("make two `[[fit.data]]` of them")))
+        }
+        (None, None) => {
+            let diagnostic = Diagnostic::error("it is not said where configurations come from");
+            let help = "write `file = \"forces.xyz\"`, or `run = \"other.toml\"`";
+            Err(t.report(diagnostic.at(t.place().clone(), "").help(help)))
+        }
+    });
     t.finish();
     let name = |x: Result<Option<Located<String>>, Reported>| x.map(|x| x.map(|x| x.value));
     let names =
@@ -77,7 +108,7 @@ pub(super) fn read(t: Section, units: UnitSystem) -> Result<Data, Reported> {
     let uncertainties =
         Uncertainties { energy: *energy_error?, force: *force_error?, stress: *stress_error? };
     Ok(Data {
-        file: file?.value,
+        source: source?,
         names,
         units: *data_units?,
         every: *every? as usize,

@@ -17,7 +17,7 @@ use crate::fit::optimize::Optimizer;
 use crate::fit::{Free, Transform};
 use crate::forces::{Charges, Term, parameter_names};
 use crate::units::UnitSystem;
-pub use data::Data;
+pub use data::{Data, Source};
 use potentials::param::{Dimension, Param, Range};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -47,6 +47,8 @@ pub struct Fit {
     pub hold_out: f64,
     /// Whether standard errors are scaled by how well the data are met.
     pub scale_errors: bool,
+    /// Whether there is a network that has never been trained: its functions are scaled by the data.
+    pub new_network: bool,
     /// Where each number of the energy is written, and what it is: key of the input and dimension, by name.
     pub keys: HashMap<String, (String, Dimension)>,
 }
@@ -290,7 +292,17 @@ pub(super) fn resolve(
         document.report(Diagnostic::error(message).at(place.clone(), "").maybe_help(help))
     };
     let numbers = parameter_names(terms, charges);
-    let known = written(raw);
+    let mut known = written(raw);
+    // (weights stand in no table of the input, but in files)
+    let networks = raw.energies.iter().filter(|e| e.neural.is_some());
+    for about in networks.map(|e| e.listed.about) {
+        let of = |name: &str| name.strip_prefix(about.name).is_some_and(|rest| rest.starts_with('.'));
+        for (name, _) in numbers.iter().filter(|(name, _)| of(name)) {
+            known.insert(name.clone(), (String::new(), about.params[0]));
+        }
+    }
+    let new_network =
+        raw.energies.iter().filter_map(|e| e.neural.as_ref()).any(super::neural::Neural::is_new);
     let targets = fit.targets.meant(model, last, raw.units)?;
     if fit.data.is_empty() && fit.targets.is_empty() && fit.with.is_empty() {
         let help = "add `[[fit.data]]` with `file = \"forces.xyz\"`, or see `md explain fit`".to_owned();
@@ -338,7 +350,12 @@ pub(super) fn resolve(
                 ties.push((name.clone(), tied));
                 continue;
             }
-            free.push(one(document, p, name, *start, param, raw.units)?);
+            let mut one = one(document, p, name, *start, param, raw.units)?;
+            if known.get(name).is_some_and(|(key, _)| key.is_empty()) {
+                // (a weight may be nothing, and is of the order of one)
+                one.transform = Transform::Linear(1.0);
+            }
+            free.push(one);
         }
     }
     let mut tied = Vec::new();
@@ -370,7 +387,12 @@ pub(super) fn resolve(
         batch,
         hold_out: fit.hold_out,
         scale_errors: fit.scale_errors,
-        keys: known.into_iter().map(|(name, (key, param))| (name, (key, param.dimension))).collect(),
+        new_network,
+        keys: known
+            .into_iter()
+            .filter(|(_, (key, _))| !key.is_empty())
+            .map(|(name, (key, param))| (name, (key, param.dimension)))
+            .collect(),
     }))
 }
 

@@ -80,6 +80,10 @@ impl Statistics {
         let fold = |f: fn(f64, f64) -> f64| values.iter().copied().reduce(f).unwrap_or(0.0);
         Statistics { min: fold(f64::min), max: fold(f64::max), mean, sigma }
     }
+    /// The same with a standard deviation that can be divided by: in a crystal, all atoms are alike.
+    pub fn spread(self) -> Self {
+        Statistics { sigma: self.sigma.max(0.05 * self.mean.abs()).max(1e-3), ..self }
+    }
 }
 
 /// How symmetry functions are scaled before they go into a network.
