@@ -333,6 +333,14 @@ pub fn parse_quantity(text: &str, system: UnitSystem) -> Result<(f64, Dimension)
     Ok((value, size.map_or(Dimension::NONE, Size::dimension)))
 }
 
+/// What stresses and elastic constants are shown in, and what 1 kJ/mol/nm³ is in that.
+pub fn stress(system: UnitSystem) -> (&'static str, f64) {
+    match system {
+        UnitSystem::Lj => ("ε/σ³", 1.0),
+        _ => ("GPa", 1e-4 / constants::BAR),
+    }
+}
+
 /// What vibrations are shown in, and what an angular frequency of 1/ps is in that: wave numbers, or 1/τ.
 pub fn frequency(system: UnitSystem) -> (&'static str, f64) {
     match system {

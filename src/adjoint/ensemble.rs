@@ -186,7 +186,7 @@ pub(super) fn leave_out(blocks: &[Sums]) -> (Sums, Vec<Sums>) {
 }
 
 /// The standard error of a number that has these values without each block.
-pub(super) fn jackknife(values: impl Iterator<Item = f64> + Clone) -> f64 {
+fn jackknife(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let n = values.clone().count() as f64;
     let mean = values.clone().sum::<f64>() / n;
     (values.map(|x| (x - mean).powi(2)).sum::<f64>() * (n - 1.0) / n).sqrt()

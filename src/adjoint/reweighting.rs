@@ -8,7 +8,7 @@
 //! How many states that leaves is e^(−Σ w ln w) with Σ w = 1: all of them while weights are equal, one where one outweighs the
 //! rest. Below a part of them ([`Drawn::reweighted`]'s `least`) new ones must be drawn.
 
-use super::ensemble::{BLOCKS, Sample, Sums, jackknife, leave_out};
+use super::ensemble::{BLOCKS, Sample, Sums, leave_out};
 use super::observable::{Reference, values};
 use super::{GradientError, Observable, Run, Thermal, When};
 use crate::forces::{Evaluator, ForceSource, Forces};
@@ -39,13 +39,6 @@ pub struct Reweighted {
     pub without: Vec<Vec<f64>>,
     /// The part of the states that is left.
     pub effective: f64,
-}
-
-impl Reweighted {
-    /// The standard error of an average.
-    pub fn error(&self, of: usize) -> f64 {
-        jackknife(self.without.iter().map(|w| w[of]))
-    }
 }
 
 impl Run<'_> {

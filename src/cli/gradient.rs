@@ -388,25 +388,12 @@ impl Job<'_> {
     fn changed(&mut self, what: What, by: f64) -> Result<f64, Failure> {
         let (mut start, mut masses) = (self.last.state.clone(), self.last.atoms.masses.clone());
         let mut settings = [1.0; 3];
-        let tables: Vec<Vec<f64>> =
-            self.last.evaluator.terms().iter().map(|t| t.parameters().values().to_vec()).collect();
-        let charges = self.last.evaluator.charges().values.clone();
+        let numbers = self.last.evaluator.numbers();
         match what {
             What::Parameter(number) => {
-                let mut number = number;
-                for (term, table) in self.last.evaluator.terms_mut().iter_mut().zip(&tables) {
-                    if number < table.len() {
-                        let mut values = table.clone();
-                        values[number] *= 1.0 + by;
-                        term.set_parameters(&values);
-                    }
-                    number = number.wrapping_sub(table.len());
-                }
-                if number < charges.len() {
-                    let mut values = charges.clone();
-                    values[number] *= 1.0 + by;
-                    self.last.evaluator.set_charges(&values);
-                }
+                let mut changed = numbers.clone();
+                changed[number] *= 1.0 + by;
+                self.last.evaluator.set_parameters(&changed).map_err(Failure::failed)?;
             }
             What::Setting(k) => settings[k] += by,
             What::Mass(kind) => {
@@ -423,10 +410,7 @@ impl Job<'_> {
         let evaluator = &mut self.last.evaluator;
         let run = Run { evaluator, integrator, masses: &masses, start, steps, thermal };
         let value = run.value(&mut objective(&self.settings)).map_err(failed);
-        for (term, table) in self.last.evaluator.terms_mut().iter_mut().zip(&tables) {
-            term.set_parameters(table);
-        }
-        self.last.evaluator.set_charges(&charges);
+        self.last.evaluator.set_parameters(&numbers).map_err(Failure::failed)?;
         value
     }
 

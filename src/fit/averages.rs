@@ -7,7 +7,7 @@
 use super::target::{Found, Known, Target};
 use super::{FitError, System};
 use crate::adjoint::reweighting::{Drawn, Reweighted};
-use crate::adjoint::{GradientError, Observable, Run, Thermal};
+use crate::adjoint::{Observable, Run, Thermal};
 use crate::forces::Evaluator;
 use crate::integrate::Integrator;
 use crate::system::State;
@@ -108,7 +108,7 @@ impl Averages {
     fn of(&mut self, k: usize, least: f64, slopes: bool) -> Result<Option<Reweighted>, FitError> {
         let Drawing { masses, thermal, temperature, .. } = &self.drawing;
         let (_, drawn) = &self.now.drawn[k];
-        let found = drawn.reweighted(
+        Ok(drawn.reweighted(
             &mut self.evaluators,
             &self.observables,
             masses,
@@ -116,8 +116,7 @@ impl Averages {
             *temperature,
             least,
             slopes,
-        );
-        found.map_err(failed)
+        )?)
     }
 
     fn draw(&mut self) -> Result<Drawn, FitError> {
@@ -132,16 +131,7 @@ impl Averages {
         };
         let stop = self.stop.clone();
         let watch = move || stop.load(Ordering::Relaxed);
-        run.draw(&self.observables, [*equilibrate, *every], watch).map_err(failed)
-    }
-}
-
-/// A simulation with parameters that are no good may do anything.
-fn failed(error: GradientError) -> FitError {
-    match error {
-        GradientError::Interrupted => FitError::Interrupted,
-        GradientError::Senseless(message) => FitError::Senseless(message),
-        e => FitError::Nowhere(e.to_string()),
+        Ok(run.draw(&self.observables, [*equilibrate, *every], watch)?)
     }
 }
 

@@ -26,6 +26,7 @@ pub use parameters::{Free, Transform};
 pub use problem::{Aim, Compared, Problem, Sample, System, Totals, Uncertainties, shuffled};
 pub use uncertainty::Uncertainty;
 
+use crate::adjoint::GradientError;
 use crate::forces::ForceError;
 
 /// Why parameters cannot be fitted.
@@ -47,4 +48,15 @@ pub enum FitError {
     /// The data do not fit the system, or the question makes no sense.
     #[error("{0}")]
     Senseless(String),
+}
+
+impl From<GradientError> for FitError {
+    /// A simulation with parameters that are no good may do anything: the fit does not go there.
+    fn from(error: GradientError) -> Self {
+        match error {
+            GradientError::Interrupted => FitError::Interrupted,
+            GradientError::Senseless(message) => FitError::Senseless(message),
+            e => FitError::Nowhere(e.to_string()),
+        }
+    }
 }

@@ -350,14 +350,17 @@ impl Problem {
         let (n, values) = (u.len(), self.values(u));
         let mut sum = DMatrix::zeros(n, n);
         for k in 0..self.aims.len() {
-            let rows = self.aimed(k, u, &values, true)?;
             let numbers = self.numbers(self.aims[k].system, &values);
-            let target = &mut self.aims[k].target;
-            let without = target.without(&numbers)?;
+            let without = self.aims[k].target.without(&numbers)?;
+            if without.is_empty() {
+                continue;
+            }
+            let rows = self.aimed(k, u, &values, true)?;
+            let target = &self.aims[k].target;
             let blocks = without.len() as f64;
             let all = target.known().len();
             let mean = |m: usize| without.iter().map(|w| w[m]).sum::<f64>() / blocks;
-            let means: Vec<f64> = if without.is_empty() { Vec::new() } else { (0..all).map(mean).collect() };
+            let means: Vec<f64> = (0..all).map(mean).collect();
             for values in &without {
                 let mut g = nalgebra::DVector::zeros(n);
                 for (m, (_, row)) in rows.iter().enumerate() {

@@ -14,28 +14,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Results of one system at rest. Their derivatives are those of [`Point::sensitivity`]: by the implicit function theorem, not
 /// through the steps of the minimiser.
 pub struct Properties {
-    evaluator: Evaluator,
-    start: State,
-    masses: Vec<f64>,
-    rest: Rest,
-    of: Vec<(Outcome, f64)>,
-    known: Vec<Known>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Properties {
-    /// Results (each with a factor) of what comes to rest from a start, and what is known of them.
-    pub fn new(
-        evaluator: Evaluator,
-        start: State,
-        masses: Vec<f64>,
-        rest: Rest,
-        of: Vec<(Outcome, f64)>,
-        known: Vec<Known>,
-        stop: Arc<AtomicBool>,
-    ) -> Self {
-        Self { evaluator, start, masses, rest, of, known, stop }
-    }
+    /// What computes the energy.
+    pub evaluator: Evaluator,
+    /// Where the way to rest begins.
+    pub start: State,
+    /// Of the atoms.
+    pub masses: Vec<f64>,
+    /// How they come to rest.
+    pub rest: Rest,
+    /// The results, each with a factor.
+    pub of: Vec<(Outcome, f64)>,
+    /// What is known of them, one for each.
+    pub known: Vec<Known>,
+    /// Whether somebody wants to stop.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Target for Properties {

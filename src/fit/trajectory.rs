@@ -1,16 +1,14 @@
 //! A trajectory that a simulation should follow.
 
+use super::averages::MakeIntegrator;
 use super::target::{Found, Known, Target};
 use super::{FitError, System};
-use crate::adjoint::{Average, Observable, When};
-use crate::adjoint::{GradientError, Memory, Objective, Run, Thermal, Way};
+use crate::adjoint::{Average, Memory, Objective, Observable, Run, Thermal, Way, When};
 use crate::forces::Evaluator;
 use crate::system::State;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use super::averages::MakeIntegrator;
 
 /// The distance of a simulation from a trajectory: the root of the mean of |r − r′|² over atoms and frames. Its derivatives
 /// are those of the discrete adjoint: exact for the steps taken, and as short-lived as trajectories are.
@@ -64,13 +62,8 @@ impl Target for Trajectory {
             thermal: self.thermal,
         };
         let mut objective = Objective::of(self.average.clone());
-        let failed = |e: GradientError| match e {
-            GradientError::Interrupted => FitError::Interrupted,
-            GradientError::Senseless(message) => FitError::Senseless(message),
-            e => FitError::Nowhere(e.to_string()),
-        };
         if !slopes {
-            let square = run.value(&mut objective).map_err(failed)?;
+            let square = run.value(&mut objective)?;
             return Ok(Found { values: vec![square.sqrt()], slopes: Vec::new() });
         }
         let way = Way { memory: Memory::StoreAll, parameters: true, horizon: None };
@@ -79,7 +72,7 @@ impl Target for Trajectory {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let found = run.gradient(&mut objective, &way, watch).map_err(failed)?;
+        let found = run.gradient(&mut objective, &way, watch)?;
         let distance = found.value.sqrt();
         // (at a distance of nothing there is no slope)
         let each = if distance > 0.0 { 0.5 / distance } else { 0.0 };

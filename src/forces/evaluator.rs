@@ -226,6 +226,11 @@ impl Evaluator {
         self.atom_charges = self.charges.of_atom.iter().map(|&k| values[k as usize]).collect();
     }
 
+    /// All the user's numbers: those of [`parameter_names`](Self::parameter_names).
+    pub fn numbers(&self) -> Vec<f64> {
+        self.parameter_names().into_iter().map(|(_, x)| x).collect()
+    }
+
     /// Sets all the user's numbers, in the order of [`parameter_names`](Self::parameter_names). Neighbour lists follow where
     /// an interaction reaches farther now.
     ///

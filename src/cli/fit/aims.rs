@@ -6,6 +6,7 @@ use super::Report;
 use crate::fit::target::Known;
 use crate::plot::scale::significant;
 use crate::plot::{Figure, Panel, Series};
+use crate::units::UnitSystem;
 
 impl Report<'_> {
     /// Writes, draws and says it.
@@ -63,7 +64,7 @@ impl Report<'_> {
                 .series(Series::guide("known", r.clone(), column(&|p| p.1)));
             let apart = Panel::new("fitted − known", "").weight(1.0);
             let apart = apart.series(Series::new("", r, column(&|p| p.3 - p.1)));
-            let unit = if self.reduced { "σ" } else { "nm" };
+            let unit = if self.units == UnitSystem::Lj { "σ" } else { "nm" };
             let figure = Figure::new(format!("Fit: {title}"), "r", unit).panel(panel).panel(apart);
             let name = if curves > 1 { format!("distribution-{}", curve + 1) } else { "distribution".into() };
             self.results.picture(&name, &figure)?;

@@ -147,8 +147,8 @@ impl Fit {
                 .map_err(|found| Failure { status: 2, message: found.render(super::colored()) })
         };
         let (quiet, other) = (self.how.quiet, &other);
-        let scaling = Default::default;
-        let main = Subject { plan, fit: settings, again: &again, quiet, stop, other, scaling: scaling() };
+        let scaling = Vec::new();
+        let mut main = Subject { plan, fit: settings, again: &again, quiet, stop, other, scaling };
         main.add(&mut problem, settings)?;
         for path in &settings.with {
             let again = || other(path);
@@ -158,8 +158,8 @@ impl Fit {
                 let help = "what is known of its system stands in its `[fit]`: see docs/fit.md";
                 return Err(Failure::wrong(message).with_help(help));
             };
-            let subject =
-                Subject { plan: &plan, fit: &fit, again: &again, quiet, stop, other, scaling: scaling() };
+            let scaling = Vec::new();
+            let mut subject = Subject { plan: &plan, fit: &fit, again: &again, quiet, stop, other, scaling };
             subject.add(&mut problem, settings)?;
         }
         for system in &mut problem.systems {
@@ -219,7 +219,9 @@ impl Fit {
             return Err(Failure::failed("the energy is not finite where the fit begins"));
         }
         if now.rows.is_empty() && !problem.aims.is_empty() {
-            tell_unless(quiet, "what is known beside configurations is computed where the fit begins …");
+            if !quiet {
+                tell("what is known beside configurations is computed where the fit begins …");
+            }
             now.first = problem.aims(&now.u).map_err(failed)?.into_iter().map(|(_, x)| x).collect();
         }
         start.add(&problem.compared_totals(&now.first));
@@ -278,15 +280,19 @@ impl Fit {
         } else {
             Uncertainty::unknown(problem.free.len())
         };
-        let reduced = plan.units == UnitSystem::Lj;
-        let mut report =
-            Report { problem: &mut problem, now: &now, known: &known, results: &mut results, reduced };
+        let mut report = Report {
+            problem: &mut problem,
+            now: &now,
+            known: &known,
+            results: &mut results,
+            units: plan.units,
+        };
         report.write(&plan.title, [&training, &held])?;
         let text =
             report.text(&self.input.input.display().to_string(), [start, totals], [&training, &held])?;
         report.results.text += &text;
         report.aims(&plan.title, &aims)?;
-        self.fitted(catalog, settings, &mut problem, &now.u, &mut results)?;
+        self.fitted(catalog, plan.units, settings, &mut problem, &now.u, &mut results)?;
         results.told()?;
         if !quiet && !now.done {
             say(&self.how_to_go_on(&results))?;
@@ -298,6 +304,7 @@ impl Fit {
     fn fitted(
         &self,
         catalog: &Catalog,
+        units: UnitSystem,
         settings: &Settings,
         problem: &mut Problem,
         u: &[f64],
@@ -309,7 +316,6 @@ impl Fit {
             .ties
             .iter()
             .map(|(name, sum)| (name, sum.iter().map(|&(k, factor)| factor * values[k]).sum::<f64>()));
-        let units = self.input.plan(catalog, true)?.units;
         let mut set = self.input.changes.set.clone();
         for (name, x) in free.chain(tied) {
             if let Some((key, dimension)) = settings.keys.get(name) {
@@ -353,12 +359,6 @@ impl Fit {
 /// The parameters that stand in the table of steps.
 fn told(problem: &Problem, u: &[f64]) -> Vec<f64> {
     if problem.free.len() <= FEW { problem.values(u) } else { Vec::new() }
-}
-
-fn tell_unless(quiet: bool, text: &str) {
-    if !quiet {
-        tell(text);
-    }
 }
 
 /// What is fitted to, and what is held out.
@@ -486,7 +486,7 @@ struct Report<'a> {
     now: &'a Saved,
     known: &'a Uncertainty,
     results: &'a mut Results,
-    reduced: bool,
+    units: UnitSystem,
 }
 
 /// Kinds of data: name of files, axis.
@@ -499,13 +499,12 @@ const KINDS: [(&str, &str); 3] = [
 impl Report<'_> {
     /// The unit of a kind of data, and what one of the engine's is in it.
     fn unit(&self, kind: usize) -> (&'static str, f64) {
-        match (self.reduced, kind) {
+        match (self.units == UnitSystem::Lj, kind) {
             (true, 0) => ("ε", 1.0),
             (true, 1) => ("ε/σ", 1.0),
-            (true, _) => ("ε/σ³", 1.0),
             (false, 0) => ("kJ/mol", 1.0),
             (false, 1) => ("kJ/mol/nm", 1.0),
-            (false, _) => ("GPa", 1e-4 / crate::units::constants::BAR),
+            (_, _) => crate::units::stress(self.units),
         }
     }
 

@@ -3,8 +3,7 @@
 use super::super::response::sensitivity::question;
 use super::super::{Failure, tell};
 use super::failed;
-use crate::adjoint::GradientError;
-use crate::adjoint::{Run, Thermal, When};
+use crate::adjoint::{GradientError, Run, Thermal, When};
 use crate::fit::averages::{Averages, Drawing, MakeIntegrator};
 use crate::fit::data::Reading;
 use crate::fit::properties::Properties;
@@ -23,7 +22,6 @@ use crate::response::rest::Rest;
 use crate::run::{LastStage, integrator};
 use crate::units::UnitSystem;
 use potentials::many_body::neural::Statistics;
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::BufReader;
 use std::path::Path;
@@ -41,12 +39,12 @@ pub(super) struct Subject<'a> {
     /// Reads another input.
     pub other: &'a dyn Fn(&Path) -> Result<Plan, Failure>,
     /// What new networks' functions are scaled by, term after term.
-    pub scaling: RefCell<Vec<Option<Vec<Statistics>>>>,
+    pub scaling: Vec<Option<Vec<Statistics>>>,
 }
 
 impl Subject<'_> {
     /// Adds its system and what is known of it. (Which parameters are free, `main` says.)
-    pub fn add(&self, problem: &mut Problem, main: &Settings) -> Result<(), Failure> {
+    pub fn add(&mut self, problem: &mut Problem, main: &Settings) -> Result<(), Failure> {
         let system = problem.systems.len();
         let before = problem.samples.len();
         self.samples(problem, system)?;
@@ -178,7 +176,7 @@ impl Subject<'_> {
     }
 
     /// New networks' functions are scaled by what they are in the data.
-    fn scale(&self, samples: &[Sample]) -> Result<(), Failure> {
+    fn scale(&mut self, samples: &[Sample]) -> Result<(), Failure> {
         if samples.is_empty() {
             return Ok(());
         }
@@ -189,7 +187,7 @@ impl Subject<'_> {
             let found = neural::statistics_of(&**term, atoms, configurations).map_err(Failure::wrong)?;
             all.push(found.map(|all| all.into_iter().map(Statistics::spread).collect()));
         }
-        *self.scaling.borrow_mut() = all;
+        self.scaling = all;
         Ok(())
     }
 
@@ -197,7 +195,7 @@ impl Subject<'_> {
     fn exact(&self) -> Result<Plan, Failure> {
         let mut plan = (self.again)()?;
         plan.setup.method.precision = Precision::Double;
-        for (term, scaling) in plan.setup.terms.iter_mut().zip(&*self.scaling.borrow()) {
+        for (term, scaling) in plan.setup.terms.iter_mut().zip(&self.scaling) {
             if let Some(term_scaled) = scaling.clone().and_then(|s| neural::rescaled(&**term, s)) {
                 *term = term_scaled;
             }
@@ -254,9 +252,15 @@ impl Subject<'_> {
             let help = "leave `rest.pressure` out and let \"pressure\" be known instead, at the lattice constant that is known";
             return Err(Failure::wrong(message).with_help(help));
         }
-        let known = of.iter().map(|(_, known)| known.clone()).collect();
-        let masses = atoms.masses.clone();
-        Ok(Properties::new(evaluator, start, masses, *rest, outcomes, known, self.stop.clone()))
+        Ok(Properties {
+            evaluator,
+            start,
+            masses: atoms.masses.clone(),
+            rest: *rest,
+            of: outcomes,
+            known: of.iter().map(|(_, known)| known.clone()).collect(),
+            stop: self.stop.clone(),
+        })
     }
 
     fn ensemble(&self, ensemble: &Ensemble) -> Result<Averages, Failure> {

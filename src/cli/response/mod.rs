@@ -68,8 +68,7 @@ impl Ready<'_> {
     }
     /// GPa, or ε/σ³.
     fn pressure_unit(&self) -> (&'static str, f64) {
-        // (1 kJ/mol/nm³ in GPa)
-        if self.reduced() { ("ε/σ³", 1.0) } else { ("GPa", 1e-4 / crate::units::constants::BAR) }
+        crate::units::stress(self.units)
     }
     fn force_unit(&self) -> &'static str {
         if self.reduced() { "ε/σ" } else { "kJ/mol/nm" }

@@ -111,9 +111,7 @@ impl Ready<'_> {
         found: &Found,
     ) -> Result<(), Failure> {
         let start = self.state.clone();
-        let tables: Vec<Vec<f64>> =
-            self.evaluator.terms().iter().map(|t| t.parameters().values().to_vec()).collect();
-        let charges = self.evaluator.charges().values.clone();
+        let numbers = self.evaluator.numbers();
         let order = |s: &ParameterSlope| found.slopes.iter().position(|o| o.name == s.name).unwrap_or(0);
         let mut rows = vec![["parameter", "for 1 %", "by differences", "apart"].map(String::from).to_vec()];
         let largest = sorted(found).first().map_or(0.0, |s| (s.at * s.slope).abs());
@@ -122,23 +120,9 @@ impl Ready<'_> {
             let mut failed = None;
             let value = |h: f64| {
                 let mut changed = || -> Result<f64, Failure> {
-                    // (parameters of the terms in order, then charges)
-                    let mut at = order(s);
-                    let mut numbers = tables.clone();
-                    let mut charges = charges.clone();
-                    let mut table = 0;
-                    while table < numbers.len() && at >= numbers[table].len() {
-                        at -= numbers[table].len();
-                        table += 1;
-                    }
-                    match numbers.get_mut(table) {
-                        Some(numbers) => numbers[at] *= 1.0 + h,
-                        None => charges[at] *= 1.0 + h,
-                    }
-                    for (term, numbers) in self.evaluator.terms_mut().iter_mut().zip(&numbers) {
-                        term.set_parameters(numbers);
-                    }
-                    self.evaluator.set_charges(&charges);
+                    let mut changed = numbers.clone();
+                    changed[order(s)] *= 1.0 + h;
+                    self.evaluator.set_parameters(&changed).map_err(Failure::failed)?;
                     self.state = start.clone();
                     // (the cell answers where its edge is asked for; else it stays)
                     let cell = matches!(outcome, Question::Edge(_));
@@ -165,10 +149,7 @@ impl Ready<'_> {
             let number = |x: f64| significant(0.01 * x, 7);
             rows.push(vec![s.name.clone(), number(exact), number(difference), format!("{apart:.1e}")]);
         }
-        for (term, numbers) in self.evaluator.terms_mut().iter_mut().zip(&tables) {
-            term.set_parameters(numbers);
-        }
-        self.evaluator.set_charges(&charges);
+        self.evaluator.set_parameters(&numbers).map_err(Failure::failed)?;
         self.state = start;
         self.results.text += &table(&rows, &[1, 2, 3]);
         match worst <= 1e-4 {

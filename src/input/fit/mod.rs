@@ -206,7 +206,7 @@ fn parameter(t: Section) -> Result<Parameter, Reported> {
 }
 
 /// Where the numbers of the energies are written: key and parameter, by name.
-fn written(raw: &Raw) -> HashMap<String, (String, Param)> {
+fn written(raw: &Raw) -> HashMap<String, (Option<String>, Param)> {
     let mut found = HashMap::new();
     for energy in &raw.energies {
         let Energy { listed, common, types, rows, .. } = energy;
@@ -220,7 +220,7 @@ fn written(raw: &Raw) -> HashMap<String, (String, Param)> {
         };
         let mut note = |name: String, key: String| {
             for p in about.params {
-                found.insert(format!("{name}.{}", p.name), (format!("{key}.{}", toml_key(p.name)), *p));
+                found.insert(format!("{name}.{}", p.name), (Some(format!("{key}.{}", toml_key(p.name))), *p));
             }
         };
         if common.is_some() {
@@ -254,7 +254,10 @@ fn written(raw: &Raw) -> HashMap<String, (String, Param)> {
     for (name, _) in &raw.types {
         let name = &name.value;
         let charge = Param::new("charge", Dimension::CHARGE, "");
-        found.insert(format!("atoms.{name}.charge"), (format!("atoms.{}.charge", toml_key(name)), charge));
+        found.insert(
+            format!("atoms.{name}.charge"),
+            (Some(format!("atoms.{}.charge", toml_key(name))), charge),
+        );
     }
     found
 }
@@ -298,7 +301,7 @@ pub(super) fn resolve(
     for about in networks.map(|e| e.listed.about) {
         let of = |name: &str| name.strip_prefix(about.name).is_some_and(|rest| rest.starts_with('.'));
         for (name, _) in numbers.iter().filter(|(name, _)| of(name)) {
-            known.insert(name.clone(), (String::new(), about.params[0]));
+            known.insert(name.clone(), (None, about.params[0]));
         }
     }
     let new_network =
@@ -351,7 +354,7 @@ pub(super) fn resolve(
                 continue;
             }
             let mut one = one(document, p, name, *start, param, raw.units)?;
-            if known.get(name).is_some_and(|(key, _)| key.is_empty()) {
+            if known.get(name).is_some_and(|(key, _)| key.is_none()) {
                 // (a weight may be nothing, and is of the order of one)
                 one.transform = Transform::Linear(1.0);
             }
@@ -390,8 +393,7 @@ pub(super) fn resolve(
         new_network,
         keys: known
             .into_iter()
-            .filter(|(_, (key, _))| !key.is_empty())
-            .map(|(name, (key, param))| (name, (key, param.dimension)))
+            .filter_map(|(name, (key, param))| Some((name, (key?, param.dimension))))
             .collect(),
     }))
 }

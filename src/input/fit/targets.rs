@@ -354,9 +354,7 @@ impl Written {
                 };
                 let mut known = known(document, of.name(), dimension, &p.value, &p.error, units)?;
                 match of {
-                    Outcome::Elastic(..) if units != UnitSystem::Lj => {
-                        (known.unit, known.factor) = ("GPa", 1e-4 / crate::units::constants::BAR);
-                    }
+                    Outcome::Elastic(..) => (known.unit, known.factor) = crate::units::stress(units),
                     // (angular frequencies inside)
                     Outcome::Frequency(_) => {
                         let (unit, factor) = crate::units::frequency(units);
