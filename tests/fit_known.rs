@@ -1,20 +1,12 @@
 //! `md fit` of what is known beside configurations: results at rest, trajectories, averages, several systems.
 
+mod command;
+
+use command::md;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fit-known").join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn md(folder: &Path, arguments: &[&str]) -> (bool, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_md")).args(arguments).current_dir(folder).output().unwrap();
-    let text =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    (output.status.success(), text)
+    command::folder("fit-known", name)
 }
 
 /// A column of a table, by the names in another.

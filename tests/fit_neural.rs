@@ -1,20 +1,9 @@
 //! `md fit` of networks: derivatives, learning from another energy, and what is written.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod command;
 
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fit-neural").join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn md(folder: &Path, arguments: &[&str]) -> (bool, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_md")).args(arguments).current_dir(folder).output().unwrap();
-    let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    (output.status.success(), out, error)
-}
+use command::md;
+use std::path::PathBuf;
 
 /// The system of silicon.toml, smaller, with the energies of `rest`.
 fn silicon(rest: &str) -> String {
@@ -76,7 +65,7 @@ const NETWORK: &str = r#"
 "#;
 
 fn prepared(name: &str) -> PathBuf {
-    let folder = folder(name);
+    let folder = command::folder("fit-neural", name);
     std::fs::write(folder.join("hot.toml"), hot()).unwrap();
     std::fs::write(folder.join("fit.toml"), silicon(NETWORK)).unwrap();
     folder
@@ -86,11 +75,11 @@ fn prepared(name: &str) -> PathBuf {
 #[test]
 fn derivatives_in_weights() {
     let folder = prepared("derivatives");
-    let (good, out, error) = md(&folder, &["fit", "fit.toml", "--check", "--set", "fit.data[0].every=200"]);
-    assert!(good, "{out}{error}");
+    let (good, out) = md(&folder, &["fit", "fit.toml", "--check", "--set", "fit.data[0].every=200"]);
+    assert!(good, "{out}");
     // 5 functions (three of distances, two of angles) to 5 nodes to one
     assert_eq!(out.lines().filter(|l| l.contains("neural.Si.")).count(), (5 + 1) * 5 + 5 + 1, "{out}");
-    let (good, _, error) = md(
+    let (good, error) = md(
         &folder,
         &[
             "fit",
@@ -108,8 +97,8 @@ fn derivatives_in_weights() {
 #[test]
 fn learning_and_files() {
     let folder = prepared("learning");
-    let (good, out, error) = md(&folder, &["fit", "fit.toml", "--output", "found"]);
-    assert!(good, "{out}{error}");
+    let (good, out) = md(&folder, &["fit", "fit.toml", "--output", "found"]);
+    assert!(good, "{out}");
     let line = out.lines().find(|l| l.contains("% of the forces")).unwrap_or_else(|| panic!("{out}"));
     let parts: Vec<f64> = line.split_whitespace().filter_map(|w| w.parse().ok()).collect();
     let [start, fitted] = parts[..] else { panic!("{line}") };
@@ -133,17 +122,17 @@ fn learning_and_files() {
     let again = ["--set", "fit.data=[{ file = \"one.xyz\", energy-error = \"1 eV\" }]"];
     let found = std::fs::read_to_string(folder.join("found/fitted.toml")).unwrap();
     assert!(found.contains("folder = "), "{found}");
-    let (good, out, error) = md(
+    let (good, out) = md(
         &folder,
         &[&["fit", "found/fitted.toml", "--output", "same", "--steps", "0"][..], &again].concat(),
     );
-    assert!(good, "{out}{error}");
+    assert!(good, "{out}");
     // (the network that was read is written as it was)
     for name in ["input.nn", "scaling.data", "weights.014.data"] {
         let [one, other] =
             ["found", "same"].map(|f| std::fs::read(folder.join(f).join("neural").join(name)).unwrap());
         assert!(one == other, "{name}");
     }
-    let (good, out, error) = md(&folder, &["run", "found/fitted.toml", "--output", "run"]);
-    assert!(good, "{out}{error}");
+    let (good, out) = md(&folder, &["run", "found/fitted.toml", "--output", "run"]);
+    assert!(good, "{out}");
 }

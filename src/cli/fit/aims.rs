@@ -38,13 +38,21 @@ impl Report<'_> {
         if lines.len() > 1 {
             self.results.text += &table(&lines, &[1, 2, 3, 4]);
         }
-        let curves = rows.iter().filter_map(|(k, ..)| k.place).map(|(curve, _)| curve + 1).max().unwrap_or(0);
-        for curve in 0..curves {
-            let of = |k: &Known| k.place.filter(|(c, _)| *c == curve);
-            let points: Vec<(f64, f64, f64, f64)> = rows
-                .iter()
-                .filter_map(|(k, first, last)| of(k).map(|(_, r)| (r, k.value, *first, *last)))
-                .collect();
+        // (each input counts its own curves)
+        let owners = self.problem.aims.iter().enumerate();
+        let owners = owners.flat_map(|(a, aim)| aim.target.known().iter().map(move |_| a));
+        let mut curves: Vec<((usize, usize), Vec<(f64, f64, f64, f64)>)> = Vec::new();
+        for ((k, first, last), owner) in rows.iter().zip(owners) {
+            let Some((curve, r)) = k.place else { continue };
+            if curves.last().is_none_or(|(name, _)| *name != (owner, curve)) {
+                curves.push(((owner, curve), Vec::new()));
+            }
+            if let Some((_, points)) = curves.last_mut() {
+                points.push((r, k.value, *first, *last));
+            }
+        }
+        let many = curves.len() > 1;
+        for (number, (_, points)) in curves.iter().enumerate() {
             let root = |f: &dyn Fn(&(f64, f64, f64, f64)) -> f64| {
                 (points.iter().map(|p| f(p).powi(2)).sum::<f64>() / points.len() as f64).sqrt()
             };
@@ -66,7 +74,7 @@ impl Report<'_> {
             let apart = apart.series(Series::new("", r, column(&|p| p.3 - p.1)));
             let unit = if self.units == UnitSystem::Lj { "σ" } else { "nm" };
             let figure = Figure::new(format!("Fit: {title}"), "r", unit).panel(panel).panel(apart);
-            let name = if curves > 1 { format!("distribution-{}", curve + 1) } else { "distribution".into() };
+            let name = if many { format!("distribution-{}", number + 1) } else { "distribution".into() };
             self.results.picture(&name, &figure)?;
         }
         for report in self.problem.aims.iter().filter_map(|a| a.target.report()) {
